@@ -1,0 +1,65 @@
+/* Loaded models: what they take and give.
+ *
+ * A model is immutable after loading and may be shared by any number of threads and sessions; it is counted. Strings returned here
+ * live as long as the model. */
+#ifndef AIT_MODEL_H
+#define AIT_MODEL_H
+
+#include <ait/backend.h>
+#include <ait/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ait_model ait_model;
+
+typedef struct ait_load_options {
+  uint32_t struct_size;
+  ait_allocator allocator;
+  uint64_t cpu_mask;  /* CPU features that may be used (see ait_cpu_mask_parse); all: UINT64_MAX */
+  bool skip_checksum; /* do not hash the weights on load; the small entries are always hashed */
+  const char *model_name; /* which model of a .pt2 archive that holds several; NULL: the only one */
+  const char *backend;    /* ait_model_import: build the whole model on this backend; NULL: "reference" */
+  const char *knobs;      /* ait_model_import: "key=value,key=value" for that backend, or NULL */
+} ait_load_options;
+AIT_API void ait_load_options_init(ait_load_options *options);
+
+/* A sealed .ait file. options may be NULL. Errors name the file and the entry: io, invalid-model, incompatible, not-found. */
+AIT_API AIT_MUST_USE ait_status ait_model_load(const char *path, const ait_load_options *options, ait_model **out);
+/* libait only: a .pt2 (or, by content, a .ait) to be run unoptimised on the reference backend. */
+AIT_API AIT_MUST_USE ait_status ait_model_import(const char *path, const ait_load_options *options, ait_model **out);
+AIT_API ait_model *ait_model_retain(ait_model *model);
+AIT_API void ait_model_release(ait_model *model);
+
+typedef struct ait_dim_info {
+  int64_t min, max; /* equal: fixed; max INT64_MAX: unbounded */
+  const char *text; /* "8", "s0", "2*s0" */
+} ait_dim_info;
+
+typedef struct ait_port {
+  const char *name;
+  ait_value_kind kind; /* tensor, int, float, bool, string, none */
+  ait_dtype dtype;     /* tensors */
+  int32_t rank;        /* -1: not known before running */
+  ait_dim_info shape[AIT_MAX_RANK];
+  bool baked; /* export fixed this value: the caller must pass the same */
+} ait_port;
+
+AIT_API size_t ait_model_input_count(const ait_model *model);
+AIT_API size_t ait_model_output_count(const ait_model *model);
+/* Errors: invalid-argument when index is out of range. */
+AIT_API AIT_MUST_USE ait_status ait_model_input(const ait_model *model, size_t index, ait_port *out);
+AIT_API AIT_MUST_USE ait_status ait_model_output(const ait_model *model, size_t index, ait_port *out);
+/* Buffers that a run may change, in the file's order. NULL when index is out of range. */
+AIT_API const char *ait_model_state_name(const ait_model *model, size_t index);
+/* The manifest of a .ait as JSON text ("" for an imported model). */
+AIT_API const char *ait_model_manifest(const ait_model *model);
+/* The portable graph: exactly what the user's file says. Valid as long as the model. */
+AIT_API const ait_region *ait_model_region(const ait_model *model);
+AIT_API ait_weights ait_model_weights(const ait_model *model);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,53 @@
+/* Tuning: from a model file and data to a sealed .ait. libait only. */
+#ifndef AIT_TUNE_H
+#define AIT_TUNE_H
+
+#include <ait/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One call of the model: values in the order of its user inputs. */
+typedef struct ait_sample {
+  const ait_value *inputs;
+  size_t input_count;
+} ait_sample;
+
+typedef struct ait_tune_progress {
+  const char *phase;     /* "reference", "build", "check", "measure", "final" */
+  const char *candidate; /* "native threads=2", or "" */
+  uint32_t done, total;
+  double seconds, budget_seconds;
+  const char *line; /* a finished thing to report, or NULL */
+} ait_tune_progress;
+
+typedef struct ait_tune_options {
+  uint32_t struct_size;
+  ait_allocator allocator;
+  const char *strategy; /* "max-throughput" (default), "min-latency", "first-wins", "one-backend" */
+  const char *const *backends; /* NULL-terminated, in order of preference; NULL: all that are here */
+  int32_t threads;        /* at most this many; 0: all that this process may use */
+  double budget_seconds;  /* 0: 60 */
+  double rtol, atol;      /* 0: from dtype and the reference's own rounding noise */
+  const char *record_path; /* SQLite record; NULL: none is kept */
+  double trial_seconds;   /* limit for one candidate; 0: 120 */
+  uint64_t trial_bytes;   /* address-space limit for one candidate; 0: none */
+  uint64_t cpu_mask;
+  const char *model_name;
+  void (*progress)(void *ctx, const ait_tune_progress *event);
+  void *progress_ctx;
+  const volatile bool *cancel; /* set from a signal handler: stops after the running trial with `cancelled` */
+} ait_tune_options;
+AIT_API void ait_tune_options_init(ait_tune_options *options);
+
+/* Tunes MODEL_PATH (.pt2) on the samples (at least one) and writes OUT_PATH. *out_report is JSON text (docs/report.md), to be freed with
+ * ait_string_free, set also when nothing valid was found (status mismatch then). May be NULL. */
+AIT_API AIT_MUST_USE ait_status ait_tune(const char *model_path, const char *out_path, const ait_sample *samples, size_t sample_count,
+                                         const ait_tune_options *options, char **out_report);
+AIT_API void ait_string_free(char *text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,76 @@
+/* Front door of the artifact room: the .ait file. docs/format.md is its specification.
+ *
+ * A ZIP of stored entries, data 64-byte aligned (weights and blobs: 4096): manifest.json, graph.bin (the portable region, encoded),
+ * weights.json + weights/<n> (one entry per storage), targets/<fingerprint>/<region>.blob, SHA256SUMS over all. Written atomically;
+ * equal plans give equal bytes. */
+#ifndef AIT_SRC_ARTIFACT_H
+#define AIT_SRC_ARTIFACT_H
+
+#include "base/base.h"
+#include "tensor/tensor.h"
+#include <ait/backend.h>
+
+/* ---- plan: what the tuner decided, what the runtime runs ------------------------------------------------------------------------*/
+/* One step runs one region on one backend. Values between steps are numbered; inputs[i] is the plan value for region input i
+ * (AIT_NO_INDEX for weights), outputs[i] likewise. Plan values 0..user_inputs-1 are the model's user inputs. */
+typedef struct ait_plan_step {
+  char *backend, *options; /* "native", "threads=2,winograd=off" */
+  ait_region *region;      /* owned copy (ait_region_copy) of the region's inputs and outputs; nodes empty unless the backend needs none */
+  ait_blob blob;           /* owned, or mapped from the file */
+  bool blob_mapped;
+  uint32_t *inputs, *outputs;
+} ait_plan_step;
+
+typedef struct ait_plan {
+  ait_allocator allocator;
+  char *target;        /* machine fingerprint, "x86-64-avx2" */
+  uint64_t cpu_needed; /* features that the blobs use */
+  int32_t threads;     /* what it was tuned for */
+  uint32_t value_count, step_count;
+  ait_plan_step *steps;
+} ait_plan;
+void ait_plan_deinit(ait_plan *plan);
+
+/* ---- region bytes (region_codec.c) -------------------------------------------------------------------------------------------------
+ * Versioned little-endian encoding of an ait_region with its nested regions. decode checks every index and count: it takes hostile bytes. */
+ait_status ait_region_encode(const ait_region *region, ait_text *out) AIT_MUST_USE;
+ait_status ait_region_decode(ait_allocator a, const void *data, size_t size, ait_region **out) AIT_MUST_USE;
+void ait_region_destroy(ait_region *region); /* of decode and copy; takes NULL */
+ait_status ait_region_copy(ait_allocator a, const ait_region *region, ait_region **out) AIT_MUST_USE;
+
+/* ---- writing ---------------------------------------------------------------------------------------------------------------------*/
+typedef struct ait_artifact_writer ait_artifact_writer;
+ait_status ait_artifact_create(ait_allocator a, const char *path, ait_artifact_writer **out) AIT_MUST_USE;
+ait_status ait_artifact_add(ait_artifact_writer *w, const char *entry, const void *data, size_t size, size_t align) AIT_MUST_USE;
+/* Adds SHA256SUMS, the directory, and commits. Entries are written in the order added. */
+ait_status ait_artifact_finish(ait_artifact_writer *w) AIT_MUST_USE;
+void ait_artifact_writer_destroy(ait_artifact_writer *w); /* aborts when not finished; takes NULL */
+
+/* Everything of a model at once: portable region, weights, plans, manifest text (see manifest.h for its fields). */
+typedef struct ait_artifact_content {
+  const ait_region *portable;
+  const ait_weight_store *weights;
+  const ait_plan *plans;
+  size_t plan_count;
+  const char *report_json; /* tuner's record: goes into the manifest under "tuning"; NULL: none */
+  const char *producer;    /* "torch 2.13.0" */
+  const char *model_name;
+} ait_artifact_content;
+ait_status ait_artifact_write(ait_allocator a, const char *path, const ait_artifact_content *content) AIT_MUST_USE;
+
+/* ---- reading ---------------------------------------------------------------------------------------------------------------------*/
+typedef struct ait_artifact ait_artifact; /* mapped; counted, thread-safe */
+ait_status ait_artifact_open(ait_allocator a, const char *path, bool skip_weight_checksum, ait_artifact **out) AIT_MUST_USE;
+void ait_artifact_release(ait_artifact *artifact);
+/* A mapped entry; NULL when there is none of that name. */
+const void *ait_artifact_entry(const ait_artifact *artifact, const char *name, size_t *out_size);
+size_t ait_artifact_entry_count(const ait_artifact *artifact);
+const char *ait_artifact_entry_name(const ait_artifact *artifact, size_t index);
+const char *ait_artifact_manifest(const ait_artifact *artifact); /* NUL-terminated JSON */
+const ait_region *ait_artifact_region(const ait_artifact *artifact);
+const ait_weight_store *ait_artifact_weights(const ait_artifact *artifact); /* views of the mapping */
+/* Plans in the file, best first for `cpu_features`; a plan whose cpu_needed is not there is left out. Blobs are mapped. */
+size_t ait_artifact_plan_count(const ait_artifact *artifact);
+const ait_plan *ait_artifact_plan(const ait_artifact *artifact, size_t index);
+
+#endif

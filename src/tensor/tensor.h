@@ -1,0 +1,120 @@
+/* Front door of the tensor room: views, storage, conversion, comparison, weights, npy/npz. */
+#ifndef AIT_SRC_TENSOR_H
+#define AIT_SRC_TENSOR_H
+
+#include "base/base.h"
+#include <ait/backend.h>
+#include <ait/tensor.h>
+
+/* ---- dtypes (dtype.c) ----------------------------------------------------------------------------------------------------------*/
+typedef enum ait_dtype_kind { AIT_KIND_NONE, AIT_KIND_BOOL, AIT_KIND_UINT, AIT_KIND_INT, AIT_KIND_FLOAT, AIT_KIND_COMPLEX } ait_dtype_kind;
+ait_dtype_kind ait_dtype_kind_of(ait_dtype dtype);
+static inline bool ait_dtype_is_float(ait_dtype d) { return ait_dtype_kind_of(d) == AIT_KIND_FLOAT; }
+static inline bool ait_dtype_is_complex(ait_dtype d) { return ait_dtype_kind_of(d) == AIT_KIND_COMPLEX; }
+static inline bool ait_dtype_is_integer(ait_dtype d) {
+  ait_dtype_kind k = ait_dtype_kind_of(d);
+  return k == AIT_KIND_INT || k == AIT_KIND_UINT || k == AIT_KIND_BOOL;
+}
+/* Bit-exact conversions; rounding to nearest even. */
+float ait_f16_to_f32(uint16_t h);
+uint16_t ait_f32_to_f16(float f);
+float ait_bf16_to_f32(uint16_t h);
+uint16_t ait_f32_to_bf16(float f);
+uint16_t ait_f64_to_f16(double f); /* one rounding */
+uint16_t ait_f64_to_bf16(double f);
+float ait_f8_to_f32(uint8_t v, ait_dtype dtype);
+uint8_t ait_f32_to_f8(float f, ait_dtype dtype); /* saturates as torch does */
+
+/* One element as double / int64 / complex, whatever the dtype; and back with torch's cast rules (float to int truncates). */
+double ait_element_f64(const void *p, ait_dtype dtype);
+int64_t ait_element_i64(const void *p, ait_dtype dtype);
+void ait_element_c128(const void *p, ait_dtype dtype, double out[2]);
+void ait_element_set_f64(void *p, ait_dtype dtype, double v);
+void ait_element_set_i64(void *p, ait_dtype dtype, int64_t v);
+void ait_element_set_c128(void *p, ait_dtype dtype, const double v[2]);
+
+/* torch.promote_types. */
+ait_dtype ait_dtype_promote(ait_dtype a, ait_dtype b);
+
+/* ---- storage and views (tensor.c) ------------------------------------------------------------------------------------------------*/
+/* Counted memory. `release(ctx)` is called when the last reference goes; NULL: from the allocator. */
+ait_status ait_storage_create(ait_allocator a, size_t bytes, ait_storage **out) AIT_MUST_USE; /* 64-byte aligned */
+ait_status ait_storage_wrap(ait_allocator a, void *data, size_t bytes, void (*release)(void *ctx), void *ctx, ait_storage **out) AIT_MUST_USE;
+ait_storage *ait_storage_retain(ait_storage *s); /* NULL stays NULL */
+void ait_storage_release(ait_storage *s);        /* takes NULL */
+void *ait_storage_data(ait_storage *s);
+size_t ait_storage_bytes(const ait_storage *s);
+
+void ait_tensor_set_contiguous(ait_tensor *t); /* strides from the shape */
+size_t ait_tensor_bytes(const ait_tensor *t);  /* count * element size */
+bool ait_tensor_same_shape(const ait_tensor *a, const ait_tensor *b);
+void ait_tensor_shape_text(const ait_tensor *t, char *out, size_t size); /* "[2, 3]" */
+/* Element-wise copy with cast, any strides; shapes must be equal. Overlap is the caller's affair. */
+ait_status ait_tensor_copy(const ait_tensor *dst, const ait_tensor *src) AIT_MUST_USE;
+/* A contiguous copy of another dtype (or the same). */
+ait_status ait_tensor_cast(ait_allocator a, const ait_tensor *src, ait_dtype dtype, ait_tensor *out) AIT_MUST_USE;
+/* All elements that shape and strides reach lie in [0, elements) of a storage of that many elements, from `offset`. Checked arithmetic. */
+bool ait_strides_fit(int32_t rank, const int64_t *shape, const int64_t *strides, int64_t offset, int64_t elements);
+
+/* ---- comparison (compare.c) ------------------------------------------------------------------------------------------------------*/
+typedef struct ait_compare_rule {
+  bool exact; /* equal bits; any NaN equals any NaN, -0 equals 0 */
+  double rtol, atol;
+} ait_compare_rule;
+typedef struct ait_compare_result {
+  bool pass;
+  int64_t count, mismatches;
+  double max_abs, max_rel, snr_db, cosine;
+  int64_t worst_index; /* flat, row-major; -1: none */
+  double worst_got, worst_want;
+  int64_t nan_got, nan_want, argmax_agree, argmax_rows; /* argmax over the last dim */
+} ait_compare_result;
+/* dtype may differ (compared as f64 / complex); shapes must agree, else mismatch error. */
+ait_status ait_compare(const ait_tensor *got, const ait_tensor *want, const ait_compare_rule *rule, ait_compare_result *out) AIT_MUST_USE;
+
+/* ---- weights (weights.c) ---------------------------------------------------------------------------------------------------------
+ * Named tensors over shared storages. Adding is single-threaded; reading is thread-safe. */
+typedef struct ait_weight {
+  const char *name;
+  uint32_t storage;
+  ait_dtype dtype;
+  int32_t rank;
+  int64_t shape[AIT_MAX_RANK], strides[AIT_MAX_RANK], offset; /* elements */
+} ait_weight;
+typedef struct ait_weight_store ait_weight_store;
+ait_status ait_weight_store_create(ait_allocator a, ait_weight_store **out) AIT_MUST_USE;
+ait_weight_store *ait_weight_store_retain(ait_weight_store *s);
+void ait_weight_store_release(ait_weight_store *s);
+/* Takes over one reference to `storage`. *out_index names it in ait_weight. */
+ait_status ait_weight_store_add_storage(ait_weight_store *s, ait_storage *storage, uint32_t *out_index) AIT_MUST_USE;
+/* Checks bounds. The name is copied; a second tensor of that name is an error (invalid-model). */
+ait_status ait_weight_store_add(ait_weight_store *s, const ait_weight *weight) AIT_MUST_USE;
+size_t ait_weight_store_count(const ait_weight_store *s);
+const ait_weight *ait_weight_store_at(const ait_weight_store *s, size_t index);
+const ait_weight *ait_weight_store_find(const ait_weight_store *s, const char *name);
+size_t ait_weight_store_storage_count(const ait_weight_store *s);
+ait_storage *ait_weight_store_storage(const ait_weight_store *s, uint32_t index);
+ait_weights ait_weight_store_provider(const ait_weight_store *s);
+
+/* ---- npy, npz (npy.c, npz.c; npz through libzip) -------------------------------------------------------------------------------*/
+typedef struct ait_named_tensor {
+  char *name;
+  ait_tensor tensor;
+} ait_named_tensor;
+typedef struct ait_tensor_file {
+  ait_allocator allocator;
+  ait_named_tensor *items;
+  size_t count, capacity;
+} ait_tensor_file;
+void ait_tensor_file_init(ait_tensor_file *f, ait_allocator a);
+void ait_tensor_file_deinit(ait_tensor_file *f);
+ait_status ait_tensor_file_add(ait_tensor_file *f, const char *name, const ait_tensor *t) AIT_MUST_USE; /* retains or copies */
+const ait_tensor *ait_tensor_file_find(const ait_tensor_file *f, const char *name);
+ait_status ait_npz_read(const char *path, ait_tensor_file *out) AIT_MUST_USE; /* .npz */
+ait_status ait_npz_write(const char *path, const ait_tensor_file *f) AIT_MUST_USE; /* deterministic bytes; bf16, f16… see CONTRACT */
+ait_status ait_npy_read(const char *path, ait_allocator a, ait_tensor *out) AIT_MUST_USE;
+/* From memory; `data` is copied. fortran_order becomes strides. Structured and object dtypes are refused. */
+ait_status ait_npy_parse(ait_allocator a, const void *data, size_t size, ait_tensor *out) AIT_MUST_USE;
+ait_status ait_npy_format(ait_allocator a, const ait_tensor *t, ait_text *out) AIT_MUST_USE;
+
+#endif
