@@ -1,12 +1,14 @@
-/* ait: run, inspect and tune models. libait-rt has everything but tune.h and ait_model_import. */
+/* ait: run, inspect and tune models. libait-rt has everything but tune.h, tools.h and ait_model_import. */
 #ifndef AIT_H
 #define AIT_H
 
 #include <ait/backend.h>
 #include <ait/base.h>
+#include <ait/data.h>
 #include <ait/model.h>
 #include <ait/session.h>
 #include <ait/tensor.h>
+#include <ait/tools.h>
 #include <ait/tune.h>
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include <ait/backend.h>
+#include <ait/data.h>
 #include <ait/tensor.h>
 
 /* ---- dtypes (dtype.c) ----------------------------------------------------------------------------------------------------------*/
@@ -49,28 +50,8 @@ void ait_tensor_set_contiguous(ait_tensor *t); /* strides from the shape */
 size_t ait_tensor_bytes(const ait_tensor *t);  /* count * element size */
 bool ait_tensor_same_shape(const ait_tensor *a, const ait_tensor *b);
 void ait_tensor_shape_text(const ait_tensor *t, char *out, size_t size); /* "[2, 3]" */
-/* Element-wise copy with cast, any strides; shapes must be equal. Overlap is the caller's affair. */
-ait_status ait_tensor_copy(const ait_tensor *dst, const ait_tensor *src) AIT_MUST_USE;
-/* A contiguous copy of another dtype (or the same). */
-ait_status ait_tensor_cast(ait_allocator a, const ait_tensor *src, ait_dtype dtype, ait_tensor *out) AIT_MUST_USE;
 /* All elements that shape and strides reach lie in [0, elements) of a storage of that many elements, from `offset`. Checked arithmetic. */
 bool ait_strides_fit(int32_t rank, const int64_t *shape, const int64_t *strides, int64_t offset, int64_t elements);
-
-/* ---- comparison (compare.c) ------------------------------------------------------------------------------------------------------*/
-typedef struct ait_compare_rule {
-  bool exact; /* equal bits; any NaN equals any NaN, -0 equals 0 */
-  double rtol, atol;
-} ait_compare_rule;
-typedef struct ait_compare_result {
-  bool pass;
-  int64_t count, mismatches;
-  double max_abs, max_rel, snr_db, cosine;
-  int64_t worst_index; /* flat, row-major; -1: none */
-  double worst_got, worst_want;
-  int64_t nan_got, nan_want, argmax_agree, argmax_rows; /* argmax over the last dim */
-} ait_compare_result;
-/* dtype may differ (compared as f64 / complex); shapes must agree, else mismatch error. */
-ait_status ait_compare(const ait_tensor *got, const ait_tensor *want, const ait_compare_rule *rule, ait_compare_result *out) AIT_MUST_USE;
 
 /* ---- weights (weights.c) ---------------------------------------------------------------------------------------------------------
  * Named tensors over shared storages. Adding is single-threaded; reading is thread-safe. */

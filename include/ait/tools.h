@@ -1,0 +1,39 @@
+/* Looking into models: each function returns one JSON (or text) document, to be freed with ait_string_free. libait only.
+ * docs/json.md describes the documents. */
+#ifndef AIT_TOOLS_H
+#define AIT_TOOLS_H
+
+#include <ait/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Identity, inputs, outputs, states, module tree (calls, parameters, FLOPs, bytes), what each backend takes and the first reason why
+ * not. model_path: .pt2 or .ait. options may be NULL. */
+AIT_API AIT_MUST_USE ait_status ait_inspect(const char *model_path, const ait_load_options *options, char **out_json);
+/* Every "no" for a model: unmatched patterns, nodes on the portable path, fixed dimensions. filter: node name or module path prefix, or NULL. */
+AIT_API AIT_MUST_USE ait_status ait_explain(const char *model_path, const char *filter, const ait_load_options *options, char **out_json);
+/* The graph as text after the given passes (comma-separated names or pipelines; NULL or "": as imported). print_after: a pass name after
+ * which the text is wanted too, "all", or NULL. */
+AIT_API AIT_MUST_USE ait_status ait_opt(const char *model_path, const char *passes, const char *print_after, const ait_load_options *options,
+                                        char **out_text);
+/* All operators: name, schema, dialects, whether the reference runs it. */
+AIT_API AIT_MUST_USE ait_status ait_ops(char **out_json);
+/* Operators of a model that ait lacks: unknown ones, and known ones that nothing can run. */
+AIT_API AIT_MUST_USE ait_status ait_ops_missing(const char *model_path, const ait_load_options *options, char **out_json);
+/* Passes and pipelines with their help texts. */
+AIT_API AIT_MUST_USE ait_status ait_passes(char **out_json);
+/* Backends: found or not, version, detail, knobs. */
+AIT_API AIT_MUST_USE ait_status ait_backends(char **out_json);
+/* A report of ait_tune as text for people: a table of 80 columns. */
+AIT_API AIT_MUST_USE ait_status ait_report_text(const char *report_json, char **out_text);
+/* This machine: CPU, features, caches, cores, as JSON. */
+AIT_API AIT_MUST_USE ait_status ait_machine(char **out_json);
+/* Parses "scalar", "avx2", "avx512", "native"… into a mask for ait_load_options.cpu_mask. */
+AIT_API AIT_MUST_USE ait_status ait_cpu_mask(const char *text, uint64_t *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
