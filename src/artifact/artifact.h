@@ -6,6 +6,7 @@
 #ifndef AIT_SRC_ARTIFACT_H
 #define AIT_SRC_ARTIFACT_H
 
+#include "backends/region_codec.h"
 #include "base/base.h"
 #include "tensor/tensor.h"
 #include <ait/backend.h>
@@ -30,13 +31,6 @@ typedef struct ait_plan {
   ait_plan_step *steps;
 } ait_plan;
 void ait_plan_deinit(ait_plan *plan);
-
-/* ---- region bytes (region_codec.c) -------------------------------------------------------------------------------------------------
- * Versioned little-endian encoding of an ait_region with its nested regions. decode checks every index and count: it takes hostile bytes. */
-ait_status ait_region_encode(const ait_region *region, ait_text *out) AIT_MUST_USE;
-ait_status ait_region_decode(ait_allocator a, const void *data, size_t size, ait_region **out) AIT_MUST_USE;
-void ait_region_destroy(ait_region *region); /* of decode and copy; takes NULL */
-ait_status ait_region_copy(ait_allocator a, const ait_region *region, ait_region **out) AIT_MUST_USE;
 
 /* ---- writing ---------------------------------------------------------------------------------------------------------------------*/
 typedef struct ait_artifact_writer ait_artifact_writer;
