@@ -94,8 +94,8 @@ typedef struct ait_region_value {
   const char *name;
   ait_type type;
   ait_dtype dtype; /* tensors */
-  int32_t rank;    /* -1: unknown */
-  const ait_dim *shape;
+  int32_t rank;    /* tensors; -1: unknown */
+  const ait_dim *shape; /* tensors: rank dims. Ints: one dim, their expression, or NULL when it is not known before running */
 } ait_region_value;
 
 enum {

@@ -50,7 +50,13 @@ AIT_API int ait_code_exit(ait_code code);
 AIT_API const char *ait_status_message(ait_status status);
 /* What to do about it, or NULL. */
 AIT_API const char *ait_status_hint(ait_status status);
-AIT_API void ait_status_free(ait_status status);
+AIT_API void ait_status_free(ait_status status); /* takes NULL */
+/* A new error (for backends, custom operators, programs); a static out-of-memory object when there is no memory for it. Never NULL; code
+ * must not be OK. */
+AIT_API AIT_MUST_USE ait_status ait_error(ait_code code, const char *format, ...) AIT_PRINTF(2, 3);
+/* Each returns its argument, changed: a hint, and "context: " before the message. NULL stays NULL. */
+AIT_API AIT_MUST_USE ait_status ait_error_hint(ait_status status, const char *format, ...) AIT_PRINTF(2, 3);
+AIT_API AIT_MUST_USE ait_status ait_error_context(ait_status status, const char *format, ...) AIT_PRINTF(2, 3);
 
 /* Memory comes from here. Must be thread-safe. align is a power of two; alloc returns NULL when out of memory;
  * free gets the size that was asked for; p is never NULL. */

@@ -10,12 +10,6 @@
 #define AIT_UNUSED(x) ((void)(x))
 
 /* ---- status (status.c) ---------------------------------------------------------------------------------------------------------*/
-/* A new error; a static out-of-memory object when there is no memory for it. Never returns NULL. code must not be OK. */
-ait_status ait_error(ait_code code, const char *format, ...) AIT_PRINTF(2, 3) AIT_MUST_USE;
-/* Each returns its argument, changed. NULL stays NULL. */
-ait_status ait_error_hint(ait_status status, const char *format, ...) AIT_PRINTF(2, 3) AIT_MUST_USE;
-/* Puts "context: " before the message. */
-ait_status ait_error_context(ait_status status, const char *format, ...) AIT_PRINTF(2, 3) AIT_MUST_USE;
 /* Frees the newer, keeps the first that is not NULL. */
 ait_status ait_status_join(ait_status first, ait_status second) AIT_MUST_USE;
 static inline void ait_status_ignore(ait_status status) { ait_status_free(status); }
