@@ -130,9 +130,12 @@ enum {
 #undef AIT_CPU
 };
 uint64_t ait_cpu_features(void); /* what this machine has and the system allows; computed once, thread-safe */
-/* "avx2", "scalar", "avx512", "native": the features up to and including that level. Errors: invalid-argument listing the names. */
+/* "avx2", "scalar", "avx512", "native": the features up to and including that level, whether this machine has them or not: combine with
+ * ait_cpu_features before running anything. Errors: invalid-argument listing the names. */
 ait_status ait_cpu_mask_parse(const char *text, uint64_t *out) AIT_MUST_USE;
-void ait_cpu_names(uint64_t features, char *out, size_t size); /* "avx2,fma,f16c" */
+/* Reads what ait_cpu_names wrote; exactly those features. Errors: invalid-argument (a name that this version does not know). */
+ait_status ait_cpu_names_parse(const char *text, uint64_t *out) AIT_MUST_USE;
+void ait_cpu_names(uint64_t features, char *out, size_t size); /* "sse2,avx2,avx512" */
 const char *ait_cpu_model(void);                               /* "AMD EPYC …" */
 int32_t ait_cpu_count(void);                                   /* that this process may use (affinity, cgroup quota) */
 
@@ -144,7 +147,8 @@ ait_cpu_caches ait_cpu_cache_sizes(void);
 /* ---- threads (pool.c) ----------------------------------------------------------------------------------------------------------*/
 typedef struct ait_pool ait_pool;
 typedef void (*ait_pool_fn)(void *ctx, int32_t index);
-/* threads counts the caller: 1 makes no thread. Workers spin briefly, then sleep on a futex. One run at a time. */
+/* threads counts the caller: 1 makes no thread. Workers spin briefly, then sleep on a futex. One run at a time: a run that starts while
+ * another is on (nested, or from another thread) is done by its own thread alone. */
 ait_status ait_pool_create(ait_allocator a, int32_t threads, ait_pool **out) AIT_MUST_USE;
 void ait_pool_destroy(ait_pool *pool);
 int32_t ait_pool_threads(const ait_pool *pool); /* 1 for NULL */
