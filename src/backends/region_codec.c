@@ -142,10 +142,10 @@ static ait_status encode_values(encoder *e, const ait_region *r) {
     AIT_TRY(put_string(e, v->name));
     put_u8(e->out, (uint8_t)v->type);
     put_u8(e->out, (uint8_t)v->dtype);
-    /* Only a shape that is there is written: a value without one (a number, an unknown) has rank -1 or 0 in the file. */
-    int32_t rank = v->rank > 0 && v->shape == NULL ? -1 : v->rank;
-    put_u8(e->out, (uint8_t)(int8_t)rank);
-    for (int32_t d = 0; d < rank; ++d) put_u32(e->out, v->shape[d]);
+    /* An int's expression is its one dim; a shape that is not there is an unknown rank. */
+    int32_t dims = v->type == AIT_TYPE_INT ? v->shape != NULL : v->rank > 0 && v->shape == NULL ? -1 : v->rank;
+    put_u8(e->out, (uint8_t)(int8_t)dims);
+    for (int32_t d = 0; d < dims; ++d) put_u32(e->out, v->shape[d]);
   }
   return AIT_OK;
 }
@@ -419,11 +419,13 @@ static ait_status decode_values(decoder *d, ait_region *r) {
     v->name = get_string(d, false, NULL);
     v->type = (ait_type)get_enum(d, LAST_TYPE);
     v->dtype = (ait_dtype)get_u8(d);
-    v->rank = (int8_t)get_u8(d);
-    if (d->bad || !is_dtype(v->dtype) || v->rank < -1 || v->rank > AIT_MAX_RANK) return corrupt("value");
-    ait_dim *shape = NEW_ARRAY(d, ait_dim, (size_t)(v->rank > 0 ? v->rank : 0));
-    NEED(shape, v->rank > 0);
-    for (int32_t k = 0; k < v->rank; ++k) shape[k] = get_index(d, r->dim_count, false);
+    int32_t count = (int8_t)get_u8(d);
+    bool is_int = v->type == AIT_TYPE_INT;
+    if (d->bad || !is_dtype(v->dtype) || count < -1 || count > (is_int ? 1 : AIT_MAX_RANK)) return corrupt("value");
+    v->rank = is_int ? 0 : count;
+    ait_dim *shape = NEW_ARRAY(d, ait_dim, (size_t)(count > 0 ? count : 0));
+    NEED(shape, count > 0);
+    for (int32_t k = 0; k < count; ++k) shape[k] = get_index(d, r->dim_count, false);
     v->shape = shape;
   }
   r->values = values;

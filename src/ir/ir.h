@@ -211,7 +211,8 @@ ait_status ait_graph_print(const ait_graph *g, ait_text *out) AIT_MUST_USE;
 ait_status ait_graph_parse(ait_allocator a, const char *text, size_t length, ait_graph **out) AIT_MUST_USE;
 
 /* ---- region ------------------------------------------------------------------------------------------------------------------------
- * region.c: a flat view of the whole graph, in its own allocation; strings and dims stay in the graph's arena, which must outlive it. */
+ * region.c: a flat view of the whole graph, in its own allocation; strings and dims stay in the graph's arena, which must outlive it.
+ * An int value's `scalar` becomes the one dim of its region value's shape (rank 0). */
 ait_status ait_graph_region(const ait_graph *g, ait_allocator a, ait_region **out) AIT_MUST_USE;
 void ait_graph_region_destroy(ait_allocator a, ait_region *region);
 
