@@ -48,7 +48,22 @@ typedef struct ait_ref_call {
   bool fp64;
 } ait_ref_call;
 
+/* What a call can see: the values and symbols of the (nested) region that is running. */
+struct ait_ref_run {
+  const ait_region *region;
+  const ait_ref_value *values; /* by value id */
+  const int64_t *symbols;      /* region->symbol_count values, INT64_MIN where unbound; NULL: none is bound */
+  ait_allocator allocator;
+  ait_pool *pool;
+  bool fp64;
+  int32_t depth; /* of nesting */
+};
+
 typedef ait_status (*ait_ref_fn)(ait_ref_call *call);
+/* Declares ait_ref_<name> for every name in the last column of ops.inc. */
+#define AIT_OP(name, schema, dialects, traits, reference) ait_status ait_ref_##reference(ait_ref_call *call) AIT_MUST_USE;
+#include "ir/ops.inc"
+#undef AIT_OP
 /* ref_table.c: NULL when ops.inc says none, or the operator is unknown. */
 ait_ref_fn ait_ref_find(const char *op);
 
@@ -66,9 +81,12 @@ ait_status ait_ref_int_or(const ait_ref_call *call, uint32_t arg, int64_t when_n
 ait_status ait_ref_float(const ait_ref_call *call, uint32_t arg, double *out) AIT_MUST_USE;
 ait_status ait_ref_float_or(const ait_ref_call *call, uint32_t arg, double when_none, double *out) AIT_MUST_USE;
 ait_status ait_ref_bool(const ait_ref_call *call, uint32_t arg, bool *out) AIT_MUST_USE;
+ait_status ait_ref_bool_or(const ait_ref_call *call, uint32_t arg, bool when_none, bool *out) AIT_MUST_USE;
 ait_status ait_ref_scalar_arg(const ait_ref_call *call, uint32_t arg, ait_ref_scalar *out) AIT_MUST_USE;
 /* At most AIT_MAX_RANK ints; a single int counts as a list of one; none gives count 0. */
 ait_status ait_ref_ints(const ait_ref_call *call, uint32_t arg, int64_t out[AIT_MAX_RANK], int32_t *out_count) AIT_MUST_USE;
+/* Any number of ints; freed with ait_free(call->allocator, *out, *out_count * sizeof **out). */
+ait_status ait_ref_int_array(const ait_ref_call *call, uint32_t arg, int64_t **out, uint32_t *out_count) AIT_MUST_USE;
 ait_status ait_ref_floats(const ait_ref_call *call, uint32_t arg, double out[AIT_MAX_RANK], int32_t *out_count) AIT_MUST_USE;
 ait_status ait_ref_bools(const ait_ref_call *call, uint32_t arg, bool out[AIT_MAX_RANK], int32_t *out_count) AIT_MUST_USE;
 const char *ait_ref_string(const ait_ref_call *call, uint32_t arg); /* NULL when none */
@@ -78,6 +96,8 @@ ait_dtype ait_ref_dtype(const ait_ref_call *call, uint32_t arg, ait_dtype when_n
 ait_status ait_ref_dim(const ait_ref_call *call, int64_t dim, int32_t rank, int32_t *out) AIT_MUST_USE;
 
 /* ---- results ---------------------------------------------------------------------------------------------------------------------*/
+/* float64 for any other float in fp64 mode, complex128 for any other complex; the dtype itself otherwise. */
+ait_dtype ait_ref_widen(const ait_ref_call *call, ait_dtype dtype);
 /* The dtype that the program declares for result k (mapped in fp64 mode); AIT_DTYPE_NONE when it does not say. Type promotion was done by
  * PyTorch at export: obey it. */
 ait_dtype ait_ref_result_dtype(const ait_ref_call *call, uint32_t k);
@@ -90,6 +110,7 @@ void ait_ref_set(ait_ref_call *call, uint32_t k, ait_tensor t);
 /* Result k is a view of `base`: retains its storage. */
 void ait_ref_set_view(ait_ref_call *call, uint32_t k, const ait_tensor *base, const ait_tensor *view);
 void ait_ref_set_int(ait_ref_call *call, uint32_t k, int64_t v);
+void ait_ref_set_scalar(ait_ref_call *call, uint32_t k, const ait_ref_scalar *v);
 void ait_ref_set_float(ait_ref_call *call, uint32_t k, double v);
 void ait_ref_set_bool(ait_ref_call *call, uint32_t k, bool v);
 /* Result k is a list: array of `count` tensors from call->allocator, taken over with the references they hold. */
