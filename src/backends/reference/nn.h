@@ -8,10 +8,6 @@
 #include "backends/reference/reference.h"
 #include <math.h>
 
-#define AIT_OP(name, schema, dialects, traits, function) ait_status ait_ref_##function(ait_ref_call *call);
-#include "ir/ops.inc"
-#undef AIT_OP
-
 static inline bool ait_nn_is(const ait_ref_call *call, const char *op) { return strcmp(call->node->op, op) == 0; }
 static inline bool ait_nn_starts(const ait_ref_call *call, const char *prefix) { return strncmp(call->node->op, prefix, strlen(prefix)) == 0; }
 static inline int64_t ait_nn_min(int64_t a, int64_t b) { return a < b ? a : b; }

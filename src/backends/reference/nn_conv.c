@@ -184,6 +184,7 @@ static ait_status run(ait_ref_call *call, const conv_args *a) {
   const ait_tensor *x, *w;
   AIT_TRY(ait_ref_tensor(call, 0, &x));
   AIT_TRY(ait_ref_tensor(call, 1, &w));
+  conv c = {0};
   AIT_TRY(set_shapes(call, &c, a, x, w));
   int64_t shape[AIT_MAX_RANK];
   int32_t rank = 0;
