@@ -200,8 +200,7 @@ bool ait_dim_is_const(const ait_graph *g, ait_dim d, int64_t *out);
 bool ait_dim_is_known(const ait_graph *g, ait_dim d); /* a function of backed symbols only */
 void ait_dim_range(const ait_graph *g, ait_dim d, int64_t *out_min, int64_t *out_max); /* saturating interval arithmetic */
 void ait_dim_text(const ait_graph *g, ait_dim d, ait_text *out);                       /* "2*s0 + 1" */
-/* Evaluates with symbol values (INT64_MIN: unbound). false: unbound, unknown, overflow, division by zero. Works on a region, too: rt. */
-bool ait_dim_eval(const ait_dim_expr *dims, const int64_t *symbol_values, ait_dim d, int64_t *out); /* src/tensor/dims.c */
+/* Values of expressions: ait_dim_eval, tensor/tensor.h. */
 
 /* ---- checks and text -------------------------------------------------------------------------------------------------------------*/
 /* verify.c: definitions before uses, arity and kinds by schema, dialect, metadata against the inference rules. Names node and fault. */
