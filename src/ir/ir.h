@@ -64,7 +64,7 @@ typedef struct ait_op {
   uint32_t traits;
   uint32_t param_count, result_count;
   const ait_param *params;
-  ait_type result_types[4]; /* declared; beyond four all are tensors */
+  ait_type result_types[4]; /* declared; beyond four all are tensors. NONE: a Scalar, that is int, float or bool */
   bool variadic;            /* higher-order and custom operators: any arguments, any results */
 } ait_op;
 
@@ -76,6 +76,9 @@ const ait_op *ait_op_find(const char *name);
 const ait_op *ait_op_find_inplace(const char *name, bool *out_inplace);
 /* Index of the parameter, or -1. */
 int32_t ait_op_param(const ait_op *op, const char *name);
+bool ait_op_runs(const ait_op *op); /* has a function in the reference interpreter */
+/* All operators as a Markdown document: docs/operators.md. */
+void ait_ops_markdown(ait_text *out);
 
 /* ---- graph -----------------------------------------------------------------------------------------------------------------------*/
 typedef struct ait_graph ait_graph;
@@ -89,7 +92,7 @@ typedef struct ait_value_info {
   const ait_dim *shape; /* rank dims */
   uint32_t list_count;  /* tensor lists: number of elements when known; their metadata in `elements` */
   const struct ait_value_info *elements;
-  ait_dim scalar; /* int values: their expression when known, else AIT_NO_INDEX */
+  ait_dim scalar; /* int values: their expression when known, else AIT_NO_INDEX (in what is given to the graph, 0 means that, too) */
   ait_node *def;  /* NULL: a graph input, or removed */
   uint32_t def_index;
 } ait_value_info;
@@ -144,24 +147,34 @@ struct ait_graph {
   ait_weight_store *weights; /* retained */
   const char *const *input_spec; /* leaf names of the user inputs, in the caller's order; user_input_count of them */
   size_t user_input_count;
+  struct ait_name_index *module_names, *symbol_names;
+
   struct ait_name_index *names; /* value names in use; root and nested graphs each have one */
 };
 
-/* graph.c. Functions that allocate return an error; `graph` is unchanged then. */
+/* graph.c. Functions that allocate return an error; the graph's contents are unchanged then. */
 ait_status ait_graph_create(ait_allocator a, ait_dialect dialect, ait_graph **out) AIT_MUST_USE;
 ait_status ait_graph_create_nested(ait_graph *parent, ait_graph **out) AIT_MUST_USE;
 void ait_graph_destroy(ait_graph *graph); /* root only; takes NULL */
-ait_status ait_graph_clone(const ait_graph *graph, ait_graph **out) AIT_MUST_USE; /* deep, weights shared */
+ait_status ait_graph_clone(const ait_graph *graph, ait_graph **out) AIT_MUST_USE; /* deep, weights shared; value ids stay the same */
+ait_status ait_graph_strdup(ait_graph *g, const char *text, const char **out) AIT_MUST_USE; /* copy in the arena; NULL stays NULL */
+/* Root only data, reached from any graph. A module is added once for each path: *out is its index. */
+ait_status ait_graph_add_module(ait_graph *g, const char *path, const char *type, uint32_t *out) AIT_MUST_USE;
+ait_status ait_graph_add_guard(ait_graph *g, ait_guard_op op, ait_dim left, ait_dim right, const char *text) AIT_MUST_USE;
+ait_status ait_graph_set_input_spec(ait_graph *g, const char *const *names, size_t count) AIT_MUST_USE; /* names may be NULL: all unnamed */
 
 /* A fresh value; the name is made unique by a suffix when taken. `like` gives type, dtype and shape (its def is ignored). */
 ait_status ait_graph_add_value(ait_graph *g, const char *name, const ait_value_info *like, uint32_t *out) AIT_MUST_USE;
+uint32_t ait_graph_find_value(const ait_graph *g, const char *name); /* AIT_NO_INDEX when there is none */
+/* Replaces type, dtype, shape, elements and scalar of a value; name and definition stay. */
+ait_status ait_graph_set_metadata(ait_graph *g, uint32_t value, const ait_value_info *like) AIT_MUST_USE;
 /* Appends (before == NULL) or inserts a node. args must be op->param_count long for non-variadic ops. Everything is copied to the arena.
  * The results' values must exist and have no definition yet. */
 ait_status ait_graph_add_node(ait_graph *g, ait_node *before, const ait_op *op, const char *op_name, uint32_t flags, const ait_arg *args,
                               uint32_t arg_count, const uint32_t *results, uint32_t result_count, const char *name, uint32_t module,
                               ait_node **out) AIT_MUST_USE;
 void ait_graph_remove_node(ait_graph *g, ait_node *n); /* its results must have no uses */
-void ait_graph_move_node(ait_node *n, ait_node *before);
+void ait_graph_move_node(ait_node *n, ait_node *before); /* before == NULL: to the end */
 ait_status ait_graph_add_input(ait_graph *g, const ait_region_input *input) AIT_MUST_USE;   /* strings copied */
 ait_status ait_graph_add_output(ait_graph *g, const ait_region_output *output) AIT_MUST_USE;
 /* Every use in nodes and outputs of g (not in nested graphs: those take operands explicitly). */
@@ -190,7 +203,9 @@ static inline ait_arg ait_arg_string(const char *s) { return (ait_arg){.kind = A
 static inline ait_arg ait_arg_list(const ait_arg *items, uint32_t count) { return (ait_arg){.kind = AIT_ARG_LIST, .count = count, .as.list = items}; }
 
 /* ---- symbolic sizes (dim.c) --------------------------------------------------------------------------------------------------------
- * Expressions are hash-consed and simplified: equal expressions have equal ids. */
+ * Expressions are hash-consed and simplified: equal expressions have equal ids. Simplification uses the symbols' ranges as they are at the
+ * time: set them before building on a symbol; narrowing them later is safe, widening is not. invalid ids and expressions that are too
+ * large (limit) are errors. Dim 0 is never a result: it stands for "not set". */
 ait_status ait_dim_const(ait_graph *g, int64_t value, ait_dim *out) AIT_MUST_USE;
 ait_status ait_dim_symbol(ait_graph *g, const char *name, ait_dim *out) AIT_MUST_USE; /* declares it (unbacked, 0..max) when new */
 ait_symbol *ait_graph_symbol(ait_graph *g, const char *name);                         /* NULL when unknown */
@@ -200,7 +215,11 @@ bool ait_dim_is_const(const ait_graph *g, ait_dim d, int64_t *out);
 bool ait_dim_is_known(const ait_graph *g, ait_dim d); /* a function of backed symbols only */
 void ait_dim_range(const ait_graph *g, ait_dim d, int64_t *out_min, int64_t *out_max); /* saturating interval arithmetic */
 void ait_dim_text(const ait_graph *g, ait_dim d, ait_text *out);                       /* "2*s0 + 1" */
-/* Values of expressions: ait_dim_eval, tensor/tensor.h. */
+/* Reads what ait_dim_text writes, and torch's spelling (FloorDiv(s0, 2), Mod, Max, **). New symbols are declared. Errors: invalid-model. */
+ait_status ait_dim_parse(ait_graph *g, const char *text, size_t length, ait_dim *out) AIT_MUST_USE;
+/* a / b as an exact quotient of polynomials (true for every value of the symbols where b is not 0); false when there is none. */
+bool ait_dim_divides(ait_graph *g, ait_dim a, ait_dim b, ait_dim *out);
+/* Evaluation: ait_dim_eval of tensor/tensor.h. */
 
 /* ---- checks and text -------------------------------------------------------------------------------------------------------------*/
 /* verify.c: definitions before uses, arity and kinds by schema, dialect, metadata against the inference rules. Names node and fault. */
