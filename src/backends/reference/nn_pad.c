@@ -1,0 +1,168 @@
+/* Padding by a constant or by the input itself; unfolding of patches. Works on elements of any dtype as bytes. */
+#include "backends/reference/nn.h"
+
+typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR } pad_mode;
+
+/* Source coordinate for output coordinate o of a dim of n elements padded by `before`; -1: the constant. */
+static int64_t source(pad_mode mode, int64_t o, int64_t before, int64_t n) {
+  int64_t i = o - before;
+  if (i >= 0 && i < n) return i;
+  switch (mode) {
+  case PAD_REFLECT: return i < 0 ? -i : 2 * (n - 1) - i;
+  case PAD_REPLICATE: return i < 0 ? 0 : n - 1;
+  case PAD_CIRCULAR: return i < 0 ? i + n : i - n;
+  default: return -1;
+  }
+}
+
+static void scalar_bytes(const ait_ref_scalar *s, ait_dtype dtype, char out[16]) {
+  if (ait_dtype_is_complex(dtype)) {
+    double v[2] = {s->f, s->imag};
+    ait_element_set_c128(out, dtype, v);
+  } else if (s->kind == AIT_KIND_FLOAT || ait_dtype_is_float(dtype)) {
+    ait_element_set_f64(out, dtype, s->f);
+  } else {
+    ait_element_set_i64(out, dtype, s->i);
+  }
+}
+
+/* pads: pairs (before, after) from the last dim backwards, as torch has them; negative ones crop. */
+static ait_status pad_run(ait_ref_call *call, const int64_t *pads, int32_t count, pad_mode mode, const ait_ref_scalar *value) {
+  const ait_tensor *x;
+  AIT_TRY(ait_ref_tensor(call, 0, &x));
+  if (count % 2 != 0 || count / 2 > x->rank) return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "%d paddings for rank %d", count, x->rank);
+  int64_t before[AIT_MAX_RANK] = {0}, shape[AIT_MAX_RANK], index[AIT_MAX_RANK] = {0};
+  for (int32_t d = 0; d < x->rank; ++d) {
+    int32_t p = x->rank - 1 - d;
+    bool padded = p < count / 2;
+    before[d] = padded ? pads[2 * p] : 0;
+    shape[d] = x->shape[d] + before[d] + (padded ? pads[2 * p + 1] : 0);
+    int64_t reach = padded ? ait_nn_max(before[d], pads[2 * p + 1]) : 0, n = x->shape[d];
+    bool outside = mode == PAD_REFLECT ? reach >= n && reach > 0 : mode == PAD_CIRCULAR ? reach > n : mode == PAD_REPLICATE && n == 0 && reach > 0;
+    if (shape[d] < 0 || outside)
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "padding %lld of a dim of %lld", (long long)reach, (long long)n);
+  }
+  ait_tensor out;
+  AIT_TRY(ait_ref_new(call, 0, x->dtype, x->rank, shape, &out));
+  if (ait_tensor_count(&out) == 0) return AIT_OK;
+  size_t size = ait_dtype_size(x->dtype);
+  char fill[16] = {0}, *to = out.data;
+  scalar_bytes(value, x->dtype, fill);
+  do {
+    int64_t offset = 0;
+    bool inside = true;
+    for (int32_t d = 0; d < x->rank && inside; ++d) {
+      int64_t i = source(mode, index[d], before[d], x->shape[d]);
+      inside = i >= 0;
+      offset += i * x->strides[d];
+    }
+    memcpy(to, inside ? (const char *)x->data + offset * (int64_t)size : fill, size);
+    to += size;
+  } while (ait_ref_next(x->rank, shape, index));
+  return AIT_OK;
+}
+
+/* aten.constant_pad_nd and core pad, whose paddings stand in the same order */
+ait_status ait_ref_constant_pad(ait_ref_call *call) {
+  int64_t *pads;
+  uint32_t count;
+  ait_ref_scalar value;
+  AIT_TRY(ait_ref_scalar_arg(call, 2, &value));
+  AIT_TRY(ait_ref_int_array(call, 1, &pads, &count));
+  ait_status status = pad_run(call, pads, (int32_t)count, PAD_CONSTANT, &value);
+  ait_free(call->allocator, pads, count * sizeof *pads);
+  return status;
+}
+
+ait_status ait_ref_pad(ait_ref_call *call) {
+  static const char *const names[] = {"constant", "reflect", "replicate", "circular"};
+  const char *name = ait_ref_string(call, 2);
+  int mode = -1;
+  for (int i = 0; i < (int)AIT_COUNT(names); ++i)
+    if (!name ? i == 0 : strcmp(name, names[i]) == 0) mode = i;
+  if (mode < 0) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "padding mode '%s'", name);
+  ait_ref_scalar value = {.kind = AIT_KIND_FLOAT};
+  AIT_TRY(ait_ref_float_or(call, 3, 0, &value.f));
+  int64_t *pads;
+  uint32_t count;
+  AIT_TRY(ait_ref_int_array(call, 1, &pads, &count));
+  ait_status status = pad_run(call, pads, (int32_t)count, (pad_mode)mode, &value);
+  ait_free(call->allocator, pads, count * sizeof *pads);
+  return status;
+}
+
+/* ---- patches -------------------------------------------------------------------------------------------------------------------------------*/
+/* [N, C, H, W] -> [N, C * kh * kw, positions] */
+ait_status ait_ref_im2col(ait_ref_call *call) {
+  const ait_tensor *x;
+  int64_t kernel[2], dilation[2], pad[2], stride[2], positions[2];
+  AIT_TRY(ait_ref_tensor(call, 0, &x));
+  AIT_TRY(ait_nn_ints(call, 1, 2, 1, kernel));
+  AIT_TRY(ait_nn_ints(call, 2, 2, 1, dilation));
+  AIT_TRY(ait_nn_ints(call, 3, 2, 0, pad));
+  AIT_TRY(ait_nn_ints(call, 4, 2, 1, stride));
+  if (x->rank != 3 && x->rank != 4) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input of rank %d", x->rank);
+  ait_tensor v = *x, out;
+  if (x->rank == 3) {
+    for (int32_t d = 3; d > 0; --d) v.shape[d] = x->shape[d - 1], v.strides[d] = x->strides[d - 1];
+    v.shape[0] = 1, v.strides[0] = 0, v.rank = 4;
+  }
+  for (int32_t d = 0; d < 2; ++d) {
+    int64_t room = v.shape[2 + d] + 2 * pad[d] - dilation[d] * (kernel[d] - 1) - 1;
+    if (room < 0 || stride[d] < 1) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the patch is larger than the padded input");
+    positions[d] = room / stride[d] + 1;
+  }
+  int64_t full[6] = {v.shape[0], v.shape[1], kernel[0], kernel[1], positions[0], positions[1]}, index[6] = {0};
+  int64_t shape[3] = {v.shape[0], v.shape[1] * kernel[0] * kernel[1], positions[0] * positions[1]};
+  AIT_TRY(ait_ref_new(call, 0, x->dtype, x->rank == 3 ? 2 : 3, shape + (x->rank == 3), &out));
+  if (ait_tensor_count(&out) == 0) return AIT_OK;
+  size_t size = ait_dtype_size(x->dtype);
+  char *to = out.data;
+  do {
+    int64_t i = index[4] * stride[0] - pad[0] + index[2] * dilation[0], j = index[5] * stride[1] - pad[1] + index[3] * dilation[1];
+    if (i < 0 || j < 0 || i >= v.shape[2] || j >= v.shape[3]) memset(to, 0, size);
+    else memcpy(to, ait_ref_at(&v, (int64_t[]){index[0], index[1], i, j}), size);
+    to += size;
+  } while (ait_ref_next(6, full, index));
+  return AIT_OK;
+}
+
+/* Windows along a dim become a last dim: a view. */
+static ait_status unfold_view(ait_ref_call *call, const ait_tensor **base, ait_tensor *v) {
+  int64_t dim, size, step;
+  int32_t d;
+  AIT_TRY(ait_ref_tensor(call, 0, base));
+  AIT_TRY(ait_ref_int(call, 1, &dim));
+  AIT_TRY(ait_ref_int(call, 2, &size));
+  AIT_TRY(ait_ref_int(call, 3, &step));
+  AIT_TRY(ait_ref_dim(call, dim, (*base)->rank, &d));
+  *v = **base;
+  int64_t n = v->rank ? v->shape[d] : 1, stride = v->rank ? v->strides[d] : 1;
+  if (size < 0 || size > n || step < 1 || v->rank + 1 > AIT_MAX_RANK)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "windows of %lld in a dim of %lld", (long long)size, (long long)n);
+  if (v->rank > 0) {
+    v->shape[d] = (n - size) / step + 1;
+    v->strides[d] = stride * step;
+  }
+  v->shape[v->rank] = size;
+  v->strides[v->rank] = stride;
+  v->rank++;
+  return AIT_OK;
+}
+
+ait_status ait_ref_unfold(ait_ref_call *call) {
+  const ait_tensor *base;
+  ait_tensor v;
+  AIT_TRY(unfold_view(call, &base, &v));
+  ait_ref_set_view(call, 0, base, &v);
+  return AIT_OK;
+}
+
+/* core unfold is a value, not a view; so is unfold_copy */
+ait_status ait_ref_unfold_copy(ait_ref_call *call) {
+  const ait_tensor *base;
+  ait_tensor v, out;
+  AIT_TRY(unfold_view(call, &base, &v));
+  AIT_TRY(ait_ref_new(call, 0, v.dtype, v.rank, v.shape, &out));
+  return ait_tensor_copy(&out, &v);
+}
