@@ -81,6 +81,8 @@ bool ait_ends_with(const char *text, const char *suffix);
 
 /* ---- hashing (hash.c) ----------------------------------------------------------------------------------------------------------*/
 uint64_t ait_hash(const void *data, size_t length, uint64_t seed); /* stable over machines and versions */
+/* The checksum of ZIP and gzip. Start with 0; pass the result on to continue. */
+uint32_t ait_crc32(uint32_t crc, const void *data, size_t length);
 /* String-keyed map to pointers; keys are copied. Insertion order is kept for iteration. */
 typedef struct ait_map {
   ait_allocator allocator;

@@ -71,7 +71,7 @@ static void detect_model(char *out, size_t size) {
     char text[49];
   } brand = {0};
   uint32_t *w = brand.words;
-  if (__get_cpuid_max(0x80000000u, NULL) < 0x80000004u) return;
+  if ((uint32_t)__get_cpuid_max(0x80000000u, NULL) < 0x80000004u) return;
   for (uint32_t i = 0; i < 3; i++) __get_cpuid(0x80000002u + i, w + 4 * i, w + 4 * i + 1, w + 4 * i + 2, w + 4 * i + 3);
   const char *start = brand.text + strspn(brand.text, " ");
   snprintf(out, size, "%s", start);

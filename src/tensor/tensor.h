@@ -24,9 +24,13 @@ uint16_t ait_f32_to_bf16(float f);
 uint16_t ait_f64_to_f16(double f); /* one rounding */
 uint16_t ait_f64_to_bf16(double f);
 float ait_f8_to_f32(uint8_t v, ait_dtype dtype);
-uint8_t ait_f32_to_f8(float f, ait_dtype dtype); /* saturates as torch does */
+uint8_t ait_f32_to_f8(float f, ait_dtype dtype); /* beyond the largest: NaN, or infinity for e5m2, as torch does */
+int64_t ait_f64_to_i64(double v);                /* truncates; INT64_MIN for what does not fit and NaN, as torch on x86 */
+/* Of a complex dtype the dtype of its parts; any other: itself. */
+ait_dtype ait_dtype_component(ait_dtype dtype);
 
-/* One element as double / int64 / complex, whatever the dtype; and back with torch's cast rules (float to int truncates). */
+/* One element as double / int64 / complex, whatever the dtype; and back with torch's cast rules: float to int truncates, what goes to a
+ * float smaller than 32 bits is rounded to float32 first, the imaginary part is dropped. p may be unaligned. */
 double ait_element_f64(const void *p, ait_dtype dtype);
 int64_t ait_element_i64(const void *p, ait_dtype dtype);
 void ait_element_c128(const void *p, ait_dtype dtype, double out[2]);
@@ -34,7 +38,7 @@ void ait_element_set_f64(void *p, ait_dtype dtype, double v);
 void ait_element_set_i64(void *p, ait_dtype dtype, int64_t v);
 void ait_element_set_c128(void *p, ait_dtype dtype, const double v[2]);
 
-/* torch.promote_types. */
+/* torch.promote_types; AIT_DTYPE_NONE where torch refuses (8-bit floats and wide unsigned integers with others). */
 ait_dtype ait_dtype_promote(ait_dtype a, ait_dtype b);
 
 /* ---- storage and views (tensor.c) ------------------------------------------------------------------------------------------------*/
@@ -50,13 +54,15 @@ void ait_tensor_set_contiguous(ait_tensor *t); /* strides from the shape */
 size_t ait_tensor_bytes(const ait_tensor *t);  /* count * element size */
 bool ait_tensor_same_shape(const ait_tensor *a, const ait_tensor *b);
 void ait_tensor_shape_text(const ait_tensor *t, char *out, size_t size); /* "[2, 3]" */
-/* All elements that shape and strides reach lie in [0, elements) of a storage of that many elements, from `offset`. Checked arithmetic. */
+/* All elements that shape and strides reach lie in [0, elements) of a storage of that many elements, from `offset`. Checked arithmetic.
+ * A tensor without elements fits at any offset that is not negative: it may lie outside the storage, so do not point there. */
 bool ait_strides_fit(int32_t rank, const int64_t *shape, const int64_t *strides, int64_t offset, int64_t elements);
 
 /* ---- symbolic sizes (dims.c) -----------------------------------------------------------------------------------------------------
- * Evaluates with symbol values (INT64_MIN: unbound). false: unbound, unknown, overflow, division by zero, too large an expression. `d`
- * and all operands must lie in the table. Of a region or of a graph. */
+ * Evaluates with symbol values (INT64_MIN: unbound). false: unbound, unknown, overflow, division by zero, or too deep (500 levels). */
 bool ait_dim_eval(const ait_dim_expr *dims, const int64_t *symbol_values, ait_dim d, int64_t *out);
+/* All of a table at once, each expression once; INT64_MIN where ait_dim_eval is false. Any depth. */
+void ait_dim_eval_all(const ait_dim_expr *dims, uint32_t count, const int64_t *symbol_values, int64_t *out);
 
 /* ---- weights (weights.c) ---------------------------------------------------------------------------------------------------------
  * Named tensors over shared storages. Adding is single-threaded; reading is thread-safe. */
@@ -96,8 +102,11 @@ void ait_tensor_file_init(ait_tensor_file *f, ait_allocator a);
 void ait_tensor_file_deinit(ait_tensor_file *f);
 ait_status ait_tensor_file_add(ait_tensor_file *f, const char *name, const ait_tensor *t) AIT_MUST_USE; /* retains or copies */
 const ait_tensor *ait_tensor_file_find(const ait_tensor_file *f, const char *name);
-ait_status ait_npz_read(const char *path, ait_tensor_file *out) AIT_MUST_USE; /* .npz */
-ait_status ait_npz_write(const char *path, const ait_tensor_file *f) AIT_MUST_USE; /* deterministic bytes; bf16, f16… see CONTRACT */
+/* Adds the archive's tensors to *out, all or none. Members may be stored or deflated; archives that would unpack to more than 1 GiB and more
+ * than 64 times their size are refused (limit). Errors: not-found, io, invalid-model, unsupported, limit, out-of-memory. */
+ait_status ait_npz_read(const char *path, ait_tensor_file *out) AIT_MUST_USE;
+ait_status ait_npz_parse(const void *data, size_t size, ait_tensor_file *out) AIT_MUST_USE; /* the same, from memory */
+ait_status ait_npz_write(const char *path, const ait_tensor_file *f) AIT_MUST_USE; /* whole or not at all; equal contents give equal bytes */
 ait_status ait_npy_read(const char *path, ait_allocator a, ait_tensor *out) AIT_MUST_USE;
 /* From memory; `data` is copied. fortran_order becomes strides. Structured and object dtypes are refused. */
 ait_status ait_npy_parse(ait_allocator a, const void *data, size_t size, ait_tensor *out) AIT_MUST_USE;

@@ -180,7 +180,7 @@ void ait_ref_bind_symbols(const ait_region *region, const ait_ref_value *values,
     uint32_t id = region->inputs[i].value;
     if (id >= region->value_count) continue;
     const ait_region_value *declared = &region->values[id];
-    if (values[id].type == AIT_TYPE_INT && declared->type == AIT_TYPE_INT && declared->rank >= 0 && declared->shape)
+    if (values[id].type == AIT_TYPE_INT && declared->type == AIT_TYPE_INT && declared->shape)
       bind_dim(region, declared->shape[0], values[id].as.i, symbols);
     if (values[id].type != AIT_TYPE_TENSOR || declared->rank != values[id].as.tensor.rank) continue;
     for (int32_t d = 0; d < declared->rank; ++d) bind_dim(region, declared->shape[d], values[id].as.tensor.shape[d], symbols);
