@@ -13,7 +13,8 @@
 
 /* ---- plan: what the tuner decided, what the runtime runs ------------------------------------------------------------------------*/
 /* One step runs one region on one backend. Values between steps are numbered; inputs[i] is the plan value for region input i
- * (AIT_NO_INDEX for weights), outputs[i] likewise. Plan values 0..user_inputs-1 are the model's user inputs. */
+ * (AIT_NO_INDEX for weights), outputs[i] that of region output i (AIT_NO_INDEX for new contents of state and inputs, which go to the
+ * buffer or user input that the region names). Plan values 0..user_inputs-1 are the model's user inputs, by position. */
 typedef struct ait_plan_step {
   char *backend, *options; /* "native", "threads=2,winograd=off" */
   ait_region *region;      /* owned copy (ait_region_copy) of the region's inputs and outputs; nodes empty unless the backend needs none */
@@ -29,8 +30,16 @@ typedef struct ait_plan {
   int32_t threads;     /* what it was tuned for */
   uint32_t value_count, step_count;
   ait_plan_step *steps;
+  uint32_t output_count; /* user outputs of the model: */
+  uint32_t *outputs;     /* the plan value of each; AIT_NO_INDEX: a constant that the portable region states */
 } ait_plan;
 void ait_plan_deinit(ait_plan *plan);
+/* Every index in range, every value defined before it is used: plans come from files. Errors: invalid-model. plan.c */
+ait_status ait_plan_check(const ait_plan *plan, const ait_region *portable) AIT_MUST_USE;
+/* The region's interface: no nodes, no guards. For ait_plan_step.region. */
+ait_status ait_region_interface(ait_allocator a, const ait_region *region, ait_region **out) AIT_MUST_USE;
+uint32_t ait_region_user_inputs(const ait_region *region);
+uint32_t ait_region_user_outputs(const ait_region *region);
 
 /* ---- writing ---------------------------------------------------------------------------------------------------------------------*/
 typedef struct ait_artifact_writer ait_artifact_writer;

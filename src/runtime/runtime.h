@@ -6,13 +6,41 @@
 #include <ait/model.h>
 #include <ait/session.h>
 
-/* A model from parts that stay in memory: `owner` is released with owner_release when the model goes. plan may be NULL: the portable region
- * runs on the reference backend. The importer, the tuner and the tests make models this way. */
+/* What a model is made of. The parts stay in memory as long as the model: `owner` keeps them, and is released with owner_release when
+ * the model goes. On error the caller still owns it. */
+typedef struct ait_model_parts {
+  ait_allocator allocator;
+  const ait_region *portable;
+  ait_weights weights;
+  const ait_plan *plans; /* tried in this order; the first that this CPU and its backends can take is run */
+  size_t plan_count;     /* 0: the portable region runs on the reference backend */
+  uint64_t cpu_mask;     /* features that may be used */
+  const char *manifest;  /* JSON text, or NULL */
+  void *owner;
+  void (*owner_release)(void *owner); /* may be NULL */
+} ait_model_parts;
+ait_status ait_model_build(const ait_model_parts *parts, ait_model **out) AIT_MUST_USE;
+
+/* The same with at most one plan and every CPU feature. The importer, the tuner and the tests make models this way. */
 ait_status ait_model_create(ait_allocator a, const ait_region *portable, ait_weights weights, const ait_plan *plan, void *owner,
                             void (*owner_release)(void *owner), ait_model **out) AIT_MUST_USE;
 
+/* A plan of one step: the whole region compiled for one backend. options: "key=value,key=value", or NULL. Errors: not-found (no such
+ * backend), invalid-argument (options), and whatever the backend's compile says. plan.c */
+ait_status ait_plan_compile(ait_allocator a, const char *backend, const char *options, const ait_region *region, ait_weights weights,
+                            uint64_t cpu_mask, const char *target, ait_plan *out) AIT_MUST_USE;
+
+/* "key=value,key=value" taken apart; everything in the arena. options.c */
+ait_status ait_options_parse(ait_arena *arena, const char *text, ait_option **out, uint32_t *out_count) AIT_MUST_USE;
+
 /* Checks user inputs against the region's declared kinds, dtypes, ranks, fixed sizes, symbol ranges, baked values and guards, and binds the
- * symbols. symbol_values: region->symbol_count, INT64_MIN where unbound. Errors name input, dimension, value and range. */
+ * symbols. symbol_values: region->symbol_count, INT64_MIN where unbound. Errors name input, dimension, value and range. No allocation
+ * unless something is wrong. bind.c */
 ait_status ait_bind_inputs(const ait_region *region, const ait_value *inputs, size_t input_count, int64_t *symbol_values) AIT_MUST_USE;
+
+/* Expressions as people write them ("2*s0 + 1"; long ones end in "..."), and the values they can take. dims.c */
+void ait_region_dim_text(const ait_region *region, ait_dim dim, char *out, size_t size);
+/* out_min and out_max: region->dim_count each; saturating interval arithmetic, INT64_MAX: unbounded. */
+void ait_region_dim_ranges(const ait_region *region, int64_t *out_min, int64_t *out_max);
 
 #endif
