@@ -240,7 +240,9 @@ typedef struct ait_step_time {
 
 /* One run. inputs[i] belongs to region input i (weights included only when the region mutates them: state is passed as a tensor; other
  * weights come from the provider at load and their entry is NONE). outputs[i] belongs to region output i: on entry NONE, or a tensor
- * with memory to fill; on return a value whose tensor stays valid until the instance's next run unless it has its own storage. */
+ * with memory to fill; on return a value whose tensor stays valid until the instance's next run, or has storage: then it holds one
+ * reference, which the caller releases. State is whatever a region declares `mutated` or has an AIT_OUTPUT_STATE for; a weight's tensor
+ * in inputs[] goes before the provider's. */
 typedef struct ait_run_context {
   uint32_t struct_size;
   ait_allocator allocator;

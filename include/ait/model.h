@@ -22,6 +22,7 @@ typedef struct ait_load_options {
   const char *model_name; /* which model of a .pt2 archive that holds several; NULL: the only one */
   const char *backend;    /* ait_model_import: build the whole model on this backend; NULL: "reference" */
   const char *knobs;      /* ait_model_import: "key=value,key=value" for that backend, or NULL */
+  int32_t threads;        /* threads that may check a large file, the caller's included; 0 or 1: only the caller's */
 } ait_load_options;
 AIT_API void ait_load_options_init(ait_load_options *options);
 
@@ -55,6 +56,10 @@ AIT_API AIT_MUST_USE ait_status ait_model_output(const ait_model *model, size_t 
 AIT_API const char *ait_model_state_name(const ait_model *model, size_t index);
 /* The manifest of a .ait as JSON text ("" for an imported model). */
 AIT_API const char *ait_model_manifest(const ait_model *model);
+/* Why this model does not run on the best plan of its file ("plan 'x86-64-avx512' needs avx512, which ... "); "" when it does. */
+AIT_API const char *ait_model_reason(const ait_model *model);
+/* Target of the plan that runs, "x86-64-avx2"; "portable" when the portable graph does. */
+AIT_API const char *ait_model_target(const ait_model *model);
 /* The portable graph: exactly what the user's file says. Valid as long as the model. */
 AIT_API const ait_region *ait_model_region(const ait_model *model);
 AIT_API ait_weights ait_model_weights(const ait_model *model);

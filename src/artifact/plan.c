@@ -99,6 +99,16 @@ static ait_status check_steps(const ait_plan *plan, uint32_t users, bool *define
   return AIT_OK;
 }
 
+static ait_status check_results(const ait_plan *plan, const ait_region *portable, const bool *defined) {
+  for (uint32_t i = 0, k = 0; i < portable->output_count; ++i) {
+    if (portable->outputs[i].kind != AIT_OUTPUT_USER) continue;
+    uint32_t v = plan->outputs[k++];
+    bool made = v == AIT_NO_INDEX ? portable->outputs[i].arg.kind != AIT_ARG_VALUE : v < plan->value_count && defined[v];
+    if (!made) return ait_error(AIT_CODE_INVALID_MODEL, "output %u is value %u, which is not made", k - 1, v);
+  }
+  return AIT_OK;
+}
+
 ait_status ait_plan_check(const ait_plan *plan, const ait_region *portable) {
   uint32_t users = ait_region_user_inputs(portable), results = ait_region_user_outputs(portable);
   if (plan->step_count == 0) return ait_error(AIT_CODE_INVALID_MODEL, "plan has no steps");
@@ -108,10 +118,7 @@ ait_status ait_plan_check(const ait_plan *plan, const ait_region *portable) {
   if (!defined) return AIT_OOM();
   ait_status status = check_positions(portable, users, defined); /* leaves exactly the user inputs defined */
   if (!status) status = check_steps(plan, users, defined);
-  for (uint32_t i = 0; !status && i < results; ++i) {
-    uint32_t v = plan->outputs[i];
-    if (v != AIT_NO_INDEX && (v >= plan->value_count || !defined[v])) status = ait_error(AIT_CODE_INVALID_MODEL, "output %u is value %u, which is not made", i, v);
-  }
+  if (!status) status = check_results(plan, portable, defined);
   ait_free(plan->allocator, defined, plan->value_count);
   return status;
 }

@@ -1,0 +1,112 @@
+/* Between the files of the runtime room. */
+#ifndef AIT_SRC_RUNTIME_INTERNAL_H
+#define AIT_SRC_RUNTIME_INTERNAL_H
+
+#include "runtime/runtime.h"
+#include <stdatomic.h>
+
+/* A step whose backend has taken its blob. Shared by all sessions. */
+typedef struct ait_model_step {
+  const ait_backend *backend;
+  const ait_plan_step *plan;
+  void *loaded;
+  uint32_t *state_of_input;  /* per region input: index into model->states, or AIT_NO_INDEX */
+  uint32_t *state_of_output; /* per region output of kind STATE, likewise */
+} ait_model_step;
+
+/* A weight that runs may change. */
+typedef struct ait_model_state {
+  const char *name;
+  ait_tensor initial; /* view of the weights */
+  uint32_t group;     /* states that share memory in the file share it in a session, too */
+  size_t offset;      /* bytes from the group's start to element 0 */
+  bool portable;      /* the portable region declares it: listed by ait_model_state_name */
+} ait_model_state;
+
+typedef struct ait_state_group {
+  const char *begin; /* of the bytes in the weights */
+  size_t bytes;
+} ait_state_group;
+
+struct ait_model {
+  ait_allocator allocator;
+  atomic_uint references;
+  ait_arena arena; /* everything below that has the model's life */
+  const ait_region *region;
+  ait_weights weights;
+  const char *manifest, *reason, *target, *backends;
+  ait_plan own_plan; /* the portable one, when that runs */
+  const ait_plan *plan;
+  ait_model_step *steps; /* plan->step_count */
+  ait_model_state *states;
+  size_t state_count;
+  ait_state_group *groups;
+  size_t group_count;
+  ait_port *inputs, *outputs;
+  uint32_t input_count, output_count;
+  const ait_region_output **results; /* portable region's user outputs, output_count */
+  void *owner;
+  void (*owner_release)(void *owner);
+};
+
+/* ports.c: fills inputs, outputs, results from the portable region. */
+ait_status ait_model_describe(ait_model *model) AIT_MUST_USE;
+/* state.c: finds the states of all steps, their memory groups, and each step's table. Weights must fit what the regions declare. */
+ait_status ait_model_find_states(ait_model *model) AIT_MUST_USE;
+/* Declared dtype, rank and fixed sizes of every weight input against the weight that is there. */
+ait_status ait_model_check_weights(const ait_region *region, const ait_weights *weights) AIT_MUST_USE;
+
+/* Bytes that a tensor's elements reach: [*out_begin, *out_end). Empty tensors: both NULL. */
+void ait_tensor_extent(const ait_tensor *t, const char **out_begin, const char **out_end);
+bool ait_tensors_overlap(const ait_tensor *a, const ait_tensor *b);
+
+/* ---- sessions (session.c, outputs.c) -------------------------------------------------------------------------------------------------*/
+typedef struct ait_session_step {
+  void *instance;
+  ait_value *inputs, *outputs; /* as the run context wants them; outputs hold references from one run to the next */
+  int64_t *symbols; /* room for the region's symbol values */
+} ait_session_step;
+
+typedef struct ait_session_result {
+  uint32_t step, output; /* what makes it; step AIT_NO_INDEX: a constant, or a user input passed through */
+  bool direct;           /* this run: the backend writes into the caller's memory */
+  bool copied;           /* this run: it lies in scratch */
+  ait_tensor scratch;    /* contiguous copy where the backend's tensor cannot be lent; has storage, reused */
+} ait_session_result;
+
+/* New contents of a state or user input, made by a step, to be written when all steps are done. */
+typedef struct ait_session_commit {
+  uint32_t step, output;
+  const ait_tensor *target; /* set for each run */
+  const ait_tensor *source; /* NULL: already in place */
+  ait_tensor copy;          /* of a source that another commit would overwrite; has storage, reused */
+} ait_session_commit;
+
+struct ait_session {
+  ait_allocator allocator;
+  ait_model *model;
+  ait_pool *pool;
+  bool profile;
+  ait_arena arena;
+  ait_session_step *steps;
+  ait_value *values; /* by plan value; borrowed */
+  ait_tensor *input_copies; /* of inputs that lie in memory lent by the last run; storage reused */
+  int64_t *symbols;
+  ait_storage **groups;  /* memory of the states */
+  ait_storage **shadows; /* its contents before the run, where a backend writes states in place; NULL: none does */
+  ait_tensor *states;    /* views of the groups */
+  ait_session_result *results;
+  ait_session_commit *commits;
+  uint32_t commit_count;
+};
+
+/* An output that the region states itself. Errors: unsupported (not a constant, or a size that is not known). */
+ait_status ait_session_constant(const ait_region *r, const int64_t *symbols, const ait_arg *arg, ait_value *out) AIT_MUST_USE;
+/* A contiguous copy of `source` in memory that is kept from run to run. */
+ait_status ait_session_copy(ait_session *s, ait_tensor *scratch, const ait_tensor *source) AIT_MUST_USE;
+/* outputs.c. Before a run: the memory that the caller gave, and which of it steps may write directly. */
+ait_status ait_session_check_outputs(ait_session *s, const ait_value *inputs, const ait_value *outputs) AIT_MUST_USE;
+/* After the steps: results to the caller, new contents to states and inputs. Nothing the caller sees changes unless it succeeds. */
+ait_status ait_session_finish(ait_session *s, const ait_value *inputs, ait_value *outputs) AIT_MUST_USE;
+
+#endif
