@@ -68,19 +68,17 @@ static void describe(place p, int64_t got, char *out, size_t size) {
   else snprintf(out, size, "is %lld", (long long)got);
 }
 
-static ait_status bind_symbol(binder *b, place p, uint32_t symbol, int64_t got) {
+/* `value`: what the symbol becomes; `got`: the size it was read or solved from. */
+static ait_status bind_symbol(binder *b, place p, uint32_t symbol, int64_t value, int64_t got) {
   const ait_symbol *s = &b->region->symbols[symbol];
-  char what[64];
-  if (got < s->min) {
-    describe(p, got, what, sizeof what);
-    return refuse(p.input, ait_error(AIT_CODE_INVALID_ARGUMENT, "%s, below the minimum %lld (symbol %s)", what, (long long)s->min, s->name));
-  }
-  if (got > s->max) {
-    describe(p, got, what, sizeof what);
-    return refuse(p.input, ait_error(AIT_CODE_INVALID_ARGUMENT, "%s, above the maximum %lld (symbol %s)", what, (long long)s->max, s->name));
-  }
-  b->symbols[symbol] = got;
-  return AIT_OK;
+  b->symbols[symbol] = value;
+  if (value >= s->min && value <= s->max) return AIT_OK;
+  char what[64], so[96] = "";
+  describe(p, got, what, sizeof what);
+  if (value != got) snprintf(so, sizeof so, ", so %.32s is %lld", s->name, (long long)value);
+  bool below = value < s->min;
+  return refuse(p.input, ait_error(AIT_CODE_INVALID_ARGUMENT, "%s%s, %s %lld (symbol %s)", what, so, below ? "below the minimum" : "above the maximum",
+                                   (long long)(below ? s->min : s->max), s->name));
 }
 
 /* The input whose bare dimension or number gave a symbol its value, for the message. */
@@ -155,7 +153,7 @@ static ait_status match(binder *b, place p, ait_dim expression, int64_t got, boo
   const ait_region *r = b->region;
   const ait_dim_expr *e = &r->dims[expression];
   if (e->op == AIT_DIM_UNKNOWN) return AIT_OK;
-  if (e->op == AIT_DIM_SYMBOL && b->symbols[e->a] == UNBOUND) return bind_symbol(b, p, e->a, got);
+  if (e->op == AIT_DIM_SYMBOL && b->symbols[e->a] == UNBOUND) return bind_symbol(b, p, e->a, got, got);
   if (bare && e->op != AIT_DIM_CONST && e->op != AIT_DIM_SYMBOL) return AIT_OK;
   int64_t want;
   if (ait_dim_eval(r->dims, b->symbols, expression, &want)) return got == want ? AIT_OK : differs(b, p, expression, got, want);
@@ -164,7 +162,7 @@ static ait_status match(binder *b, place p, ait_dim expression, int64_t got, boo
   bool impossible = false;
   if (solve(b, expression, got, &symbol, &value, &impossible)) {
     *progress = true;
-    return bind_symbol(b, p, symbol, value);
+    return bind_symbol(b, p, symbol, value, got);
   }
   if (impossible) {
     char what[64], text[128];
