@@ -1,0 +1,254 @@
+#define AIT_ISA wide16
+#define VL 16
+#include "kernels/isa.h"
+#include "kernels/template/tile_f32.inc"
+#include "kernels/template/gemm_f32.inc"
+#include "kernels/template/conv_f32.inc"
+#include "kernels/ref/ref.h"
+#include "kernels/testing.h"
+
+static size_t all_isas(test_isa *out) {
+  size_t n = test_isas(out);
+  out[n++] = (test_isa){"wide16",
+                        {.isa = "wide16",
+                         .width = 16,
+                         .tile_rows = MR,
+                         .tile_columns = NR * VL,
+                         .pack_b_f32 = ait_k_pack_b_f32_wide16,
+                         .gemm_f32 = ait_k_gemm_f32_wide16,
+                         .conv_f32 = ait_k_conv_f32_wide16}};
+  return n;
+}
+
+static ait_epilogue random_epilogue(const test_buffer *bias, const test_buffer *residual, int64_t residual_stride) {
+  ait_epilogue e = {.act = (ait_act)(test_random(3) ? test_random(3) : test_random(AIT_ACT_COUNT)), .p = 0.25f, .q = 0.75f};
+  if (e.act == AIT_ACT_SOFTPLUS) e.p = 1.0f, e.q = 20.0f;
+  if (test_random(2)) e.bias = bias->data;
+  if (test_random(2)) {
+    e.residual = residual->data;
+    e.residual_stride = residual_stride;
+    e.residual_after = test_random(2);
+  }
+  return e;
+}
+
+/* Runs every unit, in one call or one by one. */
+static void run_units(ait_kernel_fn fn, const void *args, int64_t units, size_t scratch_bytes) {
+  void *scratch = test_scratch(scratch_bytes);
+  if (test_random(2)) fn(args, 0, units, scratch);
+  else
+    for (int64_t u = units - 1; u >= 0; --u) fn(args, u, u + 1, scratch);
+  free(scratch);
+}
+
+static void check_gemm(const test_isa *isa, int64_t m, int64_t n, int64_t k, int64_t b0, int64_t b1, bool transposed) {
+  const int64_t as = k + test_random(4), cs = n + test_random(4), rs = n + test_random(3), batch = b0 * b1;
+  test_buffer a = test_buffer_random(batch * m * as), w = test_buffer_random(batch * k * n), c = test_buffer_create(batch * m * cs),
+              bias = test_buffer_random(n), residual = test_buffer_random(batch * m * rs);
+  float *packed = test_aligned(ait_packed_b_bytes(k, n) * (size_t)batch);
+  ait_pack_b_f32 pack = {.src = w.data,
+                         .dst = packed,
+                         .k = k,
+                         .n = n,
+                         .k_stride = transposed ? 1 : n,
+                         .n_stride = transposed ? k : 1,
+                         .batch = {b0, b1},
+                         .batch_stride = {b1 * k * n, k * n}};
+  run_units(isa->table.pack_b_f32, &pack, ait_pack_b_f32_units(&pack), 0);
+  const int64_t packed_floats = (int64_t)(ait_packed_b_bytes(k, n) / sizeof(float));
+  ait_gemm_f32 g = {.m = m,
+                    .n = n,
+                    .k = k,
+                    .a = a.data,
+                    .a_stride = as,
+                    .b = packed,
+                    .c = c.data,
+                    .c_stride = cs,
+                    .batch = {b0, b1},
+                    .a_batch_stride = {b1 * m * as, m * as},
+                    .b_batch_stride = {b1 * packed_floats, packed_floats},
+                    .c_batch_stride = {b1 * m * cs, m * cs},
+                    .residual_batch_stride = {b1 * m * rs, m * rs},
+                    .ep = random_epilogue(&bias, &residual, rs)};
+  ait_gemm_f32_plan(&isa->table, &g, 1 + (int32_t)test_random(4));
+  if (test_random(2)) g.row_parts = 1 + test_random(3), g.column_parts = 1 + test_random(3);
+  run_units(isa->table.gemm_f32, &g, ait_gemm_f32_units(&g), ait_gemm_f32_scratch(&isa->table, &g));
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < cs; ++j) {
+        const float *got = c.data + (b * m + i) * cs + j;
+        if (j >= n) {
+          assert_true(test_is_pattern(got));
+          continue;
+        }
+        double sum = 0, magnitude = 1;
+        for (int64_t x = 0; x < k; ++x) {
+          double v = (double)a.data[(b * m + i) * as + x] * (double)w.data[b * k * n + x * pack.k_stride + j * pack.n_stride];
+          sum += v;
+          magnitude += fabs(v);
+        }
+        double want = ref_epilogue(sum, j, &g.ep, (double)residual.data[(b * m + i) * rs + j]);
+        TEST_NEAR((double)*got, want, 1e-6 * magnitude + 1e-6 * fabs(want), "%s gemm %d x %d x %d at %d, %d act %d", isa->name, (int)m, (int)n,
+                  (int)k, (int)i, (int)j, (int)g.ep.act);
+      }
+  free(packed);
+  test_buffer_free(&a), test_buffer_free(&w), test_buffer_free(&c), test_buffer_free(&bias), test_buffer_free(&residual);
+}
+
+static void gemm_small(void **state) {
+  AIT_UNUSED(state);
+  test_isa isas[8];
+  size_t count = all_isas(isas);
+  for (size_t t = 0; t < count; ++t)
+    for (int64_t m = 0; m <= 33; ++m)
+      for (int64_t n = 1; n <= 33; ++n) check_gemm(&isas[t], m, n, (m * 7 + n * 5) % 34, 1, 1, test_random(2));
+}
+
+static void gemm_large(void **state) {
+  AIT_UNUSED(state);
+  static const int64_t shapes[][3] = {{1, 300, 700},  {2, 130, 333},  {3, 129, 65},  {4, 200, 500},  {29, 100, 641}, {200, 70, 330},
+                                      {600, 40, 20},  {64, 256, 256}, {15, 520, 96}, {181, 320, 512}, {1, 17, 2000},  {7, 1000, 1}};
+  test_isa isas[8];
+  size_t count = all_isas(isas);
+  for (size_t t = 0; t < count; ++t)
+    for (size_t s = 0; s < AIT_COUNT(shapes); ++s)
+      for (int r = 0; r < 3; ++r) check_gemm(&isas[t], shapes[s][0], shapes[s][1], shapes[s][2], 1, 1, r % 2);
+}
+
+static void gemm_batched(void **state) {
+  AIT_UNUSED(state);
+  test_isa isas[8];
+  size_t count = all_isas(isas);
+  for (size_t t = 0; t < count; ++t)
+    for (int r = 0; r < 40; ++r)
+      check_gemm(&isas[t], 1 + test_random(20), 1 + test_random(40), 1 + test_random(40), 1 + test_random(3), 1 + test_random(3), r % 2);
+}
+
+static int64_t out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
+  int64_t reach = (kernel - 1) * dilation + 1;
+  return in + 2 * pad < reach ? 0 : (in + 2 * pad - reach) / stride + 1;
+}
+
+static void check_conv(const test_isa *isa, ait_image_dims d, int64_t groups, int64_t ic, int64_t oc) {
+  for (int i = 0; i < 3; ++i) {
+    if (d.out[i] == 0) d.out[i] = out_size(d.in[i], d.kernel[i], d.stride[i], d.dilation[i], d.pad[i]);
+    if (d.out[i] <= 0) return;
+  }
+  const int64_t in_pixels = d.batch * d.in[0] * d.in[1] * d.in[2], out_pixels = d.batch * d.out[0] * d.out[1] * d.out[2];
+  const int64_t xs = ic + (test_random(3) ? 0 : 3), ys = oc + (test_random(3) ? 0 : 5), rs = oc + test_random(2), icg = ic / groups,
+                taps = d.kernel[0] * d.kernel[1] * d.kernel[2];
+  test_buffer x = test_buffer_random(in_pixels * xs), w = test_buffer_random(oc * icg * taps), y = test_buffer_create(out_pixels * ys),
+              bias = test_buffer_random(oc), residual = test_buffer_random(out_pixels * rs);
+  float *packed = test_aligned(ait_conv_weight_bytes(groups, ic, oc, d.kernel));
+  const int64_t strides[5] = {icg * taps, taps, d.kernel[1] * d.kernel[2], d.kernel[2], 1};
+  ait_pack_conv_weight(packed, w.data, groups, ic, oc, d.kernel, strides);
+  ait_conv_f32 c = {.d = d,
+                    .groups = groups,
+                    .ic = ic,
+                    .oc = oc,
+                    .x = x.data,
+                    .x_stride = xs,
+                    .w = packed,
+                    .y = y.data,
+                    .y_stride = ys,
+                    .ep = random_epilogue(&bias, &residual, rs)};
+  ait_conv_f32_plan(&isa->table, &c, 1 + (int32_t)test_random(4));
+  if (test_random(2)) c.row_parts = 1 + test_random(3), c.column_parts = 1 + test_random(3);
+  run_units(isa->table.conv_f32, &c, ait_conv_f32_units(&c), ait_conv_f32_scratch(&isa->table, &c));
+  for (int64_t p = 0; p < out_pixels; ++p) {
+    int64_t at[3] = {p / d.out[2] / d.out[1] % d.out[0], p / d.out[2] % d.out[1], p % d.out[2]}, n = p / d.out[2] / d.out[1] / d.out[0];
+    for (int64_t o = 0; o < ys; ++o) {
+      const float *got = y.data + p * ys + o;
+      if (o >= oc) {
+        assert_true(test_is_pattern(got));
+        continue;
+      }
+      double magnitude, acc = ref_conv_at(&d, x.data, xs, w.data, groups, ic, oc, n, at, o, &magnitude);
+      double want = ref_epilogue(acc, o, &c.ep, (double)residual.data[p * rs + o]);
+      TEST_NEAR((double)*got, want, 1e-6 * (magnitude + 1), "%s conv %dx%dx%d k %dx%dx%d ic %d oc %d g %d pixel %d channel %d", isa->name,
+                (int)d.in[0], (int)d.in[1], (int)d.in[2], (int)d.kernel[0], (int)d.kernel[1], (int)d.kernel[2], (int)ic, (int)oc, (int)groups, (int)p,
+                (int)o);
+    }
+  }
+  free(packed);
+  test_buffer_free(&x), test_buffer_free(&w), test_buffer_free(&y), test_buffer_free(&bias), test_buffer_free(&residual);
+}
+
+static void conv_random(void **state) {
+  AIT_UNUSED(state);
+  test_isa isas[8];
+  size_t count = all_isas(isas);
+  for (size_t t = 0; t < count; ++t)
+    for (int r = 0; r < 600; ++r) {
+      int64_t groups = test_random(4) ? 1 : 1 + test_random(4), dims = 1 + test_random(3);
+      ait_image_dims d = {.batch = 1 + test_random(3)};
+      for (int i = 0; i < 3; ++i) {
+        bool used = i >= 3 - dims;
+        d.in[i] = used ? 1 + test_random(dims == 3 ? 7 : 17) : 1;
+        d.kernel[i] = used ? 1 + test_random(4) : 1;
+        d.stride[i] = used ? 1 + test_random(3) : 1;
+        d.dilation[i] = used && test_random(4) == 0 ? 1 + test_random(3) : 1;
+        d.pad[i] = used ? test_random(3) : 0;
+      }
+      check_conv(&isas[t], d, groups, groups * (1 + test_random(20)), groups * (1 + test_random(40)));
+    }
+}
+
+/* Shapes that take each way through the kernel: packed tiles over row ends, long rows, blocks of several images, one-sided padding. */
+static void conv_shapes(void **state) {
+  AIT_UNUSED(state);
+  static const struct {
+    ait_image_dims d;
+    int64_t groups, ic, oc;
+  } cases[] = {
+      {{1, {1, 7, 7}, {0}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}}, 1, 40, 160},
+      {{5, {1, 7, 7}, {0}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}}, 1, 16, 130},
+      {{9, {1, 3, 3}, {0}, {1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}}, 1, 8, 140},
+      {{2, {1, 8, 8}, {0}, {1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}}, 1, 70, 128},
+      {{1, {1, 1, 1300}, {0}, {1, 1, 5}, {1, 1, 2}, {1, 1, 1}, {0, 0, 2}}, 1, 5, 20},
+      {{2, {1, 1, 1100}, {0}, {1, 1, 3}, {1, 1, 1}, {1, 1, 4}, {0, 0, 4}}, 1, 3, 17},
+      {{1, {1, 30, 30}, {0}, {1, 7, 7}, {1, 2, 2}, {1, 1, 1}, {0, 3, 3}}, 1, 3, 64},
+      {{1, {1, 20, 20}, {0}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}}, 1, 400, 33},
+      {{3, {2, 5, 6}, {0}, {2, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, 1, 6, 130},
+      {{1, {1, 9, 9}, {1, 10, 10}, {1, 2, 2}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}}, 1, 12, 16}, /* pads only before */
+      {{1, {1, 9, 9}, {1, 9, 9}, {1, 2, 2}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}}, 1, 12, 16},   /* pads only behind */
+      {{2, {1, 6, 6}, {0}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}}, 8, 32, 32},
+      {{1, {1, 12, 12}, {0}, {1, 3, 3}, {1, 1, 1}, {1, 3, 3}, {0, 3, 3}}, 1, 330, 20},
+  };
+  test_isa isas[8];
+  size_t count = all_isas(isas);
+  for (size_t t = 0; t < count; ++t)
+    for (size_t i = 0; i < AIT_COUNT(cases); ++i)
+      for (int r = 0; r < 3; ++r) check_conv(&isas[t], cases[i].d, cases[i].groups, cases[i].ic, cases[i].oc);
+}
+
+/* NaN and infinity are not lost in relu and clamps, nor in padding. */
+static void gemm_not_finite(void **state) {
+  AIT_UNUSED(state);
+  test_isa isas[8];
+  size_t count = all_isas(isas);
+  for (size_t t = 0; t < count; ++t)
+    for (int act = 0; act <= AIT_ACT_CLAMP; ++act) {
+      float a[3] = {NAN, INFINITY, -INFINITY}, c[3 * 20], *packed = test_aligned(ait_packed_b_bytes(1, 20)), ones[20];
+      for (int i = 0; i < 20; ++i) ones[i] = 1;
+      ait_pack_b_f32 pack = {.src = ones, .dst = packed, .k = 1, .n = 20, .k_stride = 20, .n_stride = 1, .batch = {1, 1}};
+      run_units(isas[t].table.pack_b_f32, &pack, 2, 0);
+      ait_gemm_f32 g = {.m = 3, .n = 20, .k = 1, .a = a, .a_stride = 1, .b = packed, .c = c, .c_stride = 20, .batch = {1, 1}, .row_parts = 1,
+                        .column_parts = 1, .ep = {.act = (ait_act)act, .p = -2, .q = 6}};
+      run_units(isas[t].table.gemm_f32, &g, 1, ait_gemm_f32_scratch(&isas[t].table, &g));
+      for (int j = 0; j < 20; ++j) {
+        assert_true(isnan(c[j]));
+        assert_true(c[20 + j] == (act == AIT_ACT_CLAMP ? 6.0f : INFINITY));
+        assert_true(c[40 + j] == (act == AIT_ACT_CLAMP ? -2.0f : act == AIT_ACT_RELU ? 0.0f : -INFINITY));
+      }
+      free(packed);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(gemm_small),  cmocka_unit_test(gemm_large),  cmocka_unit_test(gemm_batched),
+      cmocka_unit_test(conv_random), cmocka_unit_test(conv_shapes), cmocka_unit_test(gemm_not_finite),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,141 @@
+/* What is decided before a kernel runs: grids, block shapes, scratch. Pure functions of the arguments. */
+#include "kernels/tile.h"
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static size_t up64(size_t x) { return (x + 63) & ~(size_t)63; }
+
+void ait_part_range(int64_t count, int64_t parts, int64_t index, int64_t step, int64_t *begin, int64_t *end) {
+  int64_t steps = ceil_div(count, step);
+  *begin = least(steps * index / parts * step, count);
+  *end = least(steps * (index + 1) / parts * step, count);
+}
+
+ait_tile_scratch ait_tile_scratch_layout(int64_t pieces, int64_t rows, bool packed, int64_t border_floats) {
+  ait_tile_scratch s = {0};
+  s.rows = s.pieces + up64((size_t)pieces * sizeof(ait_piece));
+  s.packed = s.rows + up64((size_t)rows * sizeof(float *));
+  s.border = s.packed + (packed ? up64(AIT_PACK_FLOATS * sizeof(float)) : 0);
+  s.total = s.border + up64((size_t)border_floats * sizeof(float));
+  return s;
+}
+
+/* Below this many multiply-adds a second thread costs more than it saves (about 10 us of work). */
+#define MIN_PART_WORK 500000.0
+
+/* Splits rows first (each part then reads all of the right side), columns when rows are few. */
+static void choose_grid(int64_t rows, int64_t row_step, int64_t panels, int64_t panel_step, double work, int32_t threads, int64_t *row_parts,
+                        int64_t *column_parts) {
+  int64_t parts = threads < 1 ? 1 : threads;
+  *row_parts = *column_parts = 1;
+  if (work / MIN_PART_WORK < (double)parts) parts = (int64_t)(work / MIN_PART_WORK);
+  if (parts <= 1) return;
+  int64_t row_units = ceil_div(rows, row_step), column_units = ceil_div(panels, panel_step);
+  double best = 0;
+  for (int64_t r = 1; r <= parts; ++r) {
+    if (parts % r) continue;
+    int64_t c = parts / r;
+    if (r > row_units || c > column_units) continue;
+    double balance = (double)row_units / (double)(ceil_div(row_units, r) * r) * ((double)column_units / (double)(ceil_div(column_units, c) * c));
+    /* few rows per part: the right side is streamed for little work, so columns are better cut */
+    double reuse = rows / r >= 4 * row_step ? 1.0 : (r == 1 ? 1.0 : 0.8);
+    if (balance * reuse > best) {
+      best = balance * reuse;
+      *row_parts = r;
+      *column_parts = c;
+    }
+  }
+  if (best == 0) { /* no exact factor pair fits: as many as fit on one side */
+    *row_parts = least(row_units, parts);
+    *column_parts = *row_parts == 1 ? least(column_units, parts) : 1;
+  }
+}
+
+static int64_t panel_step(const ait_kernels *k) { return most(1, k->tile_columns / AIT_PANEL); }
+
+void ait_gemm_f32_plan(const ait_kernels *k, ait_gemm_f32 *g, int32_t threads) {
+  int64_t matrices = g->batch[0] * g->batch[1];
+  int32_t each = matrices >= threads ? 1 : (int32_t)ceil_div(threads, most(matrices, 1));
+  choose_grid(g->m, k->tile_rows, ait_panels(g->n), panel_step(k), (double)g->m * (double)g->n * (double)g->k, each, &g->row_parts,
+              &g->column_parts);
+}
+
+/* Packing the left side pays when it is read by many panels, more so when its rows fall on the same cache sets. */
+bool ait_gemm_packs_left(const ait_gemm_f32 *g, int64_t rows, int64_t panels) {
+  if (rows <= 8 || g->k == 0) return false;
+  return panels >= 16 || (panels >= 4 && g->a_stride % 256 == 0);
+}
+
+size_t ait_gemm_f32_scratch(const ait_kernels *k, const ait_gemm_f32 *g) {
+  (void)k;
+  return ait_tile_scratch_layout(g->k / AIT_BLOCK_K + 1, AIT_BLOCK_PIXELS, true, 0).total;
+}
+
+ait_conv_shape ait_conv_shape_of(const ait_conv_f32 *c, int32_t tile_rows) {
+  const ait_image_dims *d = &c->d;
+  ait_conv_shape s = {.icg = c->ic / c->groups, .ocg = c->oc / c->groups, .taps = d->kernel[0] * d->kernel[1] * d->kernel[2]};
+  bool unit_stride = true, padded = false;
+  for (int i = 0; i < 3; ++i) {
+    if (d->stride[i] != 1) unit_stride = false;
+    if (d->pad[i] > 0 || (d->out[i] - 1) * d->stride[i] + (d->kernel[i] - 1) * d->dilation[i] + 1 - d->pad[i] > d->in[i]) padded = true;
+  }
+  s.as_gemm = s.taps == 1 && unit_stride && !padded;
+  bool dense = c->x_stride == s.icg, merge = d->dilation[2] == 1 && d->kernel[2] > 1;
+  s.bordered = !s.as_gemm && (padded || (merge && !dense && s.icg < 16));
+  s.pixel = s.bordered ? s.icg : c->x_stride;
+  merge = d->dilation[2] == 1 && s.pixel == s.icg;
+  s.piece_length = merge ? d->kernel[2] * s.icg : s.icg;
+  s.runs = s.taps / (merge ? d->kernel[2] : 1);
+  s.pieces = s.runs * ceil_div(s.piece_length, AIT_BLOCK_K);
+  if (s.as_gemm) return s;
+  /* A row cut into equal tiles that are much smaller than the register tile wastes it: go over row ends then, when packing is paid back. */
+  int64_t ow = d->out[2], rows = d->batch * d->out[0] * d->out[1], tiles = ceil_div(ow, tile_rows);
+  double fill = (double)ow / (double)(tiles * tile_rows);
+  s.packed = fill < 0.8 && rows > 1 && s.ocg >= 128;
+  int64_t limit = s.packed ? AIT_PACK_FLOATS / AIT_BLOCK_K : AIT_BLOCK_PIXELS;
+  s.block_rows = limit / ow;
+  if (s.block_rows == 0) s.packed = false;
+  if (!s.bordered) return s;
+  int64_t reach_h = (d->kernel[1] - 1) * d->dilation[1] + 1, reach_w = (d->kernel[2] - 1) * d->dilation[2] + 1;
+  int64_t width = (least(ow, s.block_rows ? ow : AIT_BLOCK_PIXELS) - 1) * d->stride[2] + reach_w, line = width * s.icg;
+  if (s.block_rows) {
+    int64_t fit = (AIT_BORDER_FLOATS / most(line * d->kernel[0], 1) - reach_h) / d->stride[1] + 1;
+    s.block_rows = most(1, least(s.block_rows, fit));
+  }
+  /* a block of r rows touches at most 1 + ceil((r-1)/OH) + ... images; each has `height` lines in each slab */
+  int64_t r = most(s.block_rows, 1), images = d->out[1] >= r ? least(2, r) : ceil_div(r, d->out[1]) + 1;
+  int64_t height = (least(r, d->out[1]) - 1) * d->stride[1] + reach_h;
+  s.border_floats = images * height * line * d->kernel[0];
+  return s;
+}
+
+void ait_conv_f32_plan(const ait_kernels *k, ait_conv_f32 *c, int32_t threads) {
+  const ait_image_dims *d = &c->d;
+  int64_t rows = d->batch * d->out[0] * d->out[1], pixels = rows * d->out[2], icg = c->ic / c->groups, ocg = c->oc / c->groups;
+  double work = (double)pixels * (double)(d->kernel[0] * d->kernel[1] * d->kernel[2]) * (double)icg * (double)c->oc;
+  choose_grid(pixels, k->tile_rows, ait_panels(ocg), panel_step(k), work, threads, &c->row_parts, &c->column_parts);
+}
+
+size_t ait_conv_f32_scratch(const ait_kernels *k, const ait_conv_f32 *c) {
+  ait_conv_shape s = ait_conv_shape_of(c, k->tile_rows);
+  return ait_tile_scratch_layout(s.pieces + 1, AIT_BLOCK_PIXELS, s.as_gemm || s.packed, s.border_floats).total;
+}
+
+size_t ait_conv_weight_bytes(int64_t groups, int64_t ic, int64_t oc, const int64_t kernel[3]) {
+  return (size_t)groups * ait_packed_b_bytes(ic / groups * kernel[0] * kernel[1] * kernel[2], oc / groups);
+}
+
+void ait_pack_conv_weight(float *dst, const float *w, int64_t groups, int64_t ic, int64_t oc, const int64_t kernel[3], const int64_t strides[5]) {
+  int64_t icg = ic / groups, ocg = oc / groups;
+  for (int64_t g = 0; g < groups; ++g)
+    for (int64_t p = 0; p < ait_panels(ocg); ++p)
+      for (int64_t kd = 0; kd < kernel[0]; ++kd)
+        for (int64_t kh = 0; kh < kernel[1]; ++kh)
+          for (int64_t kw = 0; kw < kernel[2]; ++kw)
+            for (int64_t i = 0; i < icg; ++i, dst += AIT_PANEL)
+              for (int64_t j = 0; j < AIT_PANEL; ++j) {
+                int64_t o = p * AIT_PANEL + j;
+                dst[j] = o < ocg ? w[(g * ocg + o) * strides[0] + i * strides[1] + kd * strides[2] + kh * strides[3] + kw * strides[4]] : 0;
+              }
+}

@@ -1,0 +1,6 @@
+#define AIT_ISA avx2
+#define VL 8
+#include "kernels/isa.h"
+#include "kernels/template/tile_f32.inc"
+#include "kernels/template/gemm_f32.inc"
+#include "kernels/template/conv_f32.inc"
