@@ -5,6 +5,7 @@
 #define AIT_KERNELS_ISA_H
 
 #include "kernels/kernels.h"
+#pragma GCC diagnostic ignored "-Wpsabi" /* wide vectors never cross a call */
 #include <math.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -29,7 +30,6 @@
 #else
 #define UNROLL _Pragma("GCC unroll 32")
 #define NO_UNROLL _Pragma("GCC unroll 1")
-#pragma GCC diagnostic ignored "-Wpsabi" /* wide vectors never cross a call */
 #endif
 
 typedef float vf __attribute__((vector_size(VL * 4), may_alias));
