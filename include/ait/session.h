@@ -25,10 +25,11 @@ AIT_API AIT_MUST_USE ait_status ait_session_create(ait_model *model, const ait_s
 AIT_API void ait_session_destroy(ait_session *session);
 
 /* One call. inputs[i] is input i of the model (borrowed; tensors may have any strides; a model that changes its inputs in place writes
- * into the caller's memory). outputs[i] is, on entry, AIT_VALUE_NONE, or a contiguous tensor of the right dtype and shape to be
- * filled. On return each is the result; where no memory was given, it belongs to the session and is valid until its next run, reset
- * or destruction (take a copy, or ait_tensor_retain it when it has storage). Result tensors are contiguous. On error outputs[] and state
- * are as before the call; memory given for outputs, and inputs that the model changes in place, may be partly written.
+ * into the caller's memory). outputs[i] is, on entry, AIT_VALUE_NONE, or a contiguous tensor of the right dtype and shape to be filled;
+ * what the last run left there counts as NONE, so one array serves many runs. On return each is the result; where no memory was given, it
+ * belongs to the session and is valid until its next run, reset or destruction (take a copy, or ait_tensor_retain it when it has storage;
+ * it may be an input of that next run). Result tensors are contiguous. On error outputs[] and state are as before the call; memory given
+ * for outputs, and inputs that the model changes in place, may be partly written.
  * Errors: invalid-argument names the input, the dimension, its value and the range; unsupported; out-of-memory. */
 AIT_API AIT_MUST_USE ait_status ait_session_run(ait_session *session, const ait_value *inputs, size_t input_count,
                                                 ait_value *outputs, size_t output_count);

@@ -69,8 +69,10 @@ typedef struct ait_session_step {
 
 typedef struct ait_session_result {
   uint32_t step, output; /* what makes it; step AIT_NO_INDEX: a constant, or a user input passed through */
+  bool given;            /* this run: the caller gave memory */
   bool direct;           /* this run: the backend writes into the caller's memory */
   bool copied;           /* this run: it lies in scratch */
+  ait_tensor lent;       /* what the last run handed out of the session's own memory; dtype NONE: nothing. Holds no reference */
   ait_tensor scratch;    /* contiguous copy where the backend's tensor cannot be lent; has storage, reused */
 } ait_session_result;
 

@@ -16,7 +16,6 @@ static ait_status check_memory(const ait_session *s, uint32_t k, const ait_value
   const ait_port *port = &m->outputs[k];
   const ait_region_output *result = m->results[k];
   *out_known = false;
-  if (given->kind != AIT_VALUE_TENSOR) return refuse(s, k, ait_error(AIT_CODE_INVALID_ARGUMENT, "must be none or a tensor"));
   if (port->kind != AIT_VALUE_TENSOR) return refuse(s, k, ait_error(AIT_CODE_INVALID_ARGUMENT, "the output is not a tensor"));
   const ait_tensor *t = &given->as.tensor;
   if (t->dtype != port->dtype) {
@@ -53,10 +52,20 @@ static bool is_apart(const ait_session *s, const ait_value *inputs, const ait_va
   return true;
 }
 
+/* The last run's result, left in the array: the session's own memory, which gives nothing. */
+static bool is_left_over(const ait_session *s, const ait_tensor *t) {
+  for (uint32_t k = 0; k < s->model->output_count; ++k) {
+    const ait_tensor *lent = &s->results[k].lent;
+    if (lent->dtype == t->dtype && lent->data == t->data && lent->storage == t->storage && ait_tensor_same_shape(lent, t)) return true;
+  }
+  return false;
+}
+
 ait_status ait_session_check_outputs(ait_session *s, const ait_value *inputs, const ait_value *outputs) {
   for (uint32_t k = 0; k < s->model->output_count; ++k) {
     s->results[k].direct = false;
-    if (outputs[k].kind == AIT_VALUE_NONE) continue;
+    s->results[k].given = outputs[k].kind == AIT_VALUE_TENSOR && !is_left_over(s, &outputs[k].as.tensor);
+    if (!s->results[k].given) continue;
     bool known;
     AIT_TRY(check_memory(s, k, &outputs[k], &known));
     s->results[k].direct = known && s->results[k].step != AIT_NO_INDEX && is_apart(s, inputs, outputs, k);
@@ -141,7 +150,7 @@ static const ait_value *result_value(const ait_session *s, uint32_t k, ait_value
 }
 
 static ait_status check_result(const ait_session *s, uint32_t k, const ait_value *made, const ait_value *given) {
-  if (given->kind != AIT_VALUE_TENSOR || made->kind != AIT_VALUE_TENSOR) return AIT_OK;
+  if (!s->results[k].given || made->kind != AIT_VALUE_TENSOR) return AIT_OK;
   if (ait_tensor_same_shape(&made->as.tensor, &given->as.tensor)) return AIT_OK;
   char have[256], want[256];
   ait_tensor_shape_text(&given->as.tensor, have, sizeof have);
@@ -166,7 +175,7 @@ static ait_status prepare_result(ait_session *s, const ait_value *inputs, uint32
   AIT_TRY(check_result(s, k, made, given));
   *out_copied = false;
   if (made->kind != AIT_VALUE_TENSOR) return AIT_OK;
-  bool given_memory = given->kind == AIT_VALUE_TENSOR;
+  bool given_memory = s->results[k].given;
   if (given_memory && same_place(&given->as.tensor, &made->as.tensor)) return AIT_OK;
   /* Memory of the caller is filled last; a source that commits overwrite must wait for that in a copy. */
   if (given_memory ? !is_overwritten(s, &made->as.tensor, AIT_NO_INDEX) : can_lend(s, inputs, &made->as.tensor)) return AIT_OK;
@@ -179,9 +188,11 @@ static ait_status hand_out(ait_session *s, uint32_t k, ait_value *output) {
   ait_value constant;
   const ait_value *made = s->results[k].copied ? NULL : result_value(s, k, &constant, &status);
   AIT_TRY(status);
+  s->results[k].lent = (ait_tensor){0};
   ait_value from = made ? *made : (ait_value){.kind = AIT_VALUE_TENSOR, .as.tensor = s->results[k].scratch};
-  if (output->kind != AIT_VALUE_TENSOR || from.kind != AIT_VALUE_TENSOR) {
+  if (!s->results[k].given || from.kind != AIT_VALUE_TENSOR) {
     *output = from;
+    s->results[k].lent = from.kind == AIT_VALUE_TENSOR ? from.as.tensor : (ait_tensor){0};
     return AIT_OK;
   }
   return same_place(&output->as.tensor, &from.as.tensor) ? AIT_OK : ait_tensor_copy(&output->as.tensor, &from.as.tensor);

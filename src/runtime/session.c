@@ -264,15 +264,8 @@ static ait_status run_step(ait_session *s, uint32_t index, const ait_value *outp
 
 /* Memory that the session lent out after the last run, and is about to use again. */
 static bool is_lent(const ait_session *s, const ait_tensor *t) {
-  const ait_model *m = s->model;
-  for (uint32_t i = 0; i < m->plan->step_count; ++i) {
-    for (uint32_t j = 0; j < m->steps[i].plan->region->output_count; ++j) {
-      const ait_value *v = &s->steps[i].outputs[j];
-      if (v->kind == AIT_VALUE_TENSOR && ait_tensors_overlap(t, &v->as.tensor)) return true;
-    }
-  }
-  for (uint32_t k = 0; k < m->output_count; ++k) {
-    if (s->results[k].scratch.storage && ait_tensors_overlap(t, &s->results[k].scratch)) return true;
+  for (uint32_t k = 0; k < s->model->output_count; ++k) {
+    if (s->results[k].lent.dtype != AIT_DTYPE_NONE && ait_tensors_overlap(t, &s->results[k].lent)) return true;
   }
   return false;
 }

@@ -269,6 +269,7 @@ static void test_weights_must_fit(void **state) {
 static void *count_up(void *argument) {
   ait_session *s;
   ait_status status = ait_session_create(argument, NULL, &s);
+  ait_model_release(argument); /* the session keeps it */
   float x[4] = {1, 2, 3, 4};
   for (int i = 1; !status && i <= 50; ++i) {
     ait_value in = vector(x, 4), out[2] = {0};
@@ -284,8 +285,8 @@ static void test_threads(void **state) {
   ait_region r = toy_counter();
   ait_model *model = make_model(&r, (weight_spec[]){{"total", tens, 1, {4}}}, 1);
   pthread_t threads[8];
-  for (int i = 0; i < 8; ++i) assert_int_equal(pthread_create(&threads[i], NULL, count_up, model), 0);
-  ait_model_release(model); /* the sessions keep it */
+  for (int i = 0; i < 8; ++i) assert_int_equal(pthread_create(&threads[i], NULL, count_up, ait_model_retain(model)), 0);
+  ait_model_release(model);
   for (int i = 0; i < 8; ++i) {
     void *status;
     pthread_join(threads[i], &status);
