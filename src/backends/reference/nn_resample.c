@@ -266,7 +266,7 @@ static double reflect(double x, double low2, double high2) {
 
 static double place(const grid *g, double x, int64_t n) {
   if (g->padding == PAD_REFLECTION) x = g->align ? reflect(x, 0, 2.0 * (double)(n - 1)) : reflect(x, -1, 2.0 * (double)n - 1);
-  if (g->padding != PAD_ZEROS) x = x < 0 ? 0 : x > (double)(n - 1) ? (double)(n - 1) : x;
+  if (g->padding != PAD_ZEROS) x = !(x > 0) ? 0 : x > (double)(n - 1) ? (double)(n - 1) : x; /* NaN: the first element */
   return x;
 }
 
@@ -274,8 +274,13 @@ static double place(const grid *g, double x, int64_t n) {
 static int grid_taps(const grid *g, double coordinate, int64_t n, int64_t *index, double *w) {
   double x = g->align ? (coordinate + 1) / 2 * (double)(n - 1) : ((coordinate + 1) * (double)n - 1) / 2;
   if (g->mode != GRID_CUBIC) x = place(g, x, n);
-  if (!(fabs(x) < 1e15)) x = -100; /* what torch makes of NaN and infinities: outside */
   int taps;
+  if (!isfinite(x) && g->mode != GRID_NEAREST) {
+    index[0] = 0;
+    w[0] = NAN;
+    return 1;
+  }
+  if (!(fabs(x) < 1e15)) x = g->mode == GRID_CUBIC && x > 0 ? 1e15 : -1e15; /* far outside; integers hold it */
   if (g->mode == GRID_NEAREST) {
     taps = 1;
     index[0] = (int64_t)nearbyint(x);

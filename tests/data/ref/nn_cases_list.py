@@ -1,0 +1,139 @@
+# ---- products
+for dt in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+    case("mm", r(5, 7).to(dt), r(7, 9).to(dt))
+case("mm", r(67, 300), r(300, 130), tol=(1e-4, 3e-5))
+case("mm", r(7, 5).t(), r(9, 7).t())
+case("mm", r(0, 5), r(5, 3)); case("mm", r(3, 0), r(0, 2))
+case("mm", torch.randint(-9, 9, (3, 4)), torch.randint(-9, 9, (4, 5)))
+case("mm", torch.randint(0, 255, (3, 4), dtype=torch.uint8), torch.randint(0, 255, (4, 5), dtype=torch.uint8))
+case("mm", r(3, 4, dtype=torch.complex64), r(4, 5, dtype=torch.complex64))
+case("mm", torch.tensor([[1.0, nan], [inf, 2.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
+case("bmm", r(3, 5, 7), r(3, 7, 2)); case("bmm", r(3, 7, 5).transpose(1, 2), r(3, 2, 7).transpose(1, 2))
+for a, b in [((3,), (3,)), ((4, 3), (3,)), ((3,), (3, 4)), ((2, 4, 3), (3, 5)), ((2, 1, 4, 3), (6, 3, 5)), ((3,), (2, 3, 4)), ((2, 4, 3), (3,))]:
+    case("matmul", r(*a), r(*b))
+case("mv", r(4, 3), r(3)); case("dot", r(5), r(5)); case("dot", r(5, dtype=torch.complex64), r(5, dtype=torch.complex64))
+case("vdot", r(5, dtype=torch.complex64), r(5, dtype=torch.complex64)); case("vdot", r(5), r(5))
+case("linear", r(2, 3, 8), r(5, 8), r(5)); case("linear", r(8), r(5, 8)); case("linear", r(2, 3, 8).half(), r(5, 8).half(), r(5).half())
+case("linear", r(2, 8, 3).transpose(1, 2), r(5, 8), r(5)); case("linear", r(0, 8), r(5, 8), r(5))
+case("addmm", r(4), r(3, 5), r(5, 4), beta=0.5, alpha=2.0)
+case("addmm", torch.full((3, 4), nan), r(3, 5), r(5, 4), beta=0, alpha=1)
+case("addmm", torch.randint(0, 9, (3, 4)), torch.randint(0, 9, (3, 2)), torch.randint(0, 9, (2, 4)), beta=2, alpha=3)
+case("addmm", r(3, 4, dtype=torch.complex64), r(3, 2, dtype=torch.complex64), r(2, 4, dtype=torch.complex64), beta=2, alpha=1 + 2j)
+case("baddbmm", r(3, 1, 4), r(3, 2, 5), r(3, 5, 4), beta=2, alpha=0.5); case("addbmm", r(2, 4), r(3, 2, 5), r(3, 5, 4), beta=2, alpha=0.5)
+case("addmv", r(3), r(3, 5), r(5), beta=2, alpha=0.5); case("addr", r(3, 4), r(3), r(4), beta=2, alpha=0.5)
+case("outer", r(3), r(4)); case("inner", r(2, 3, 4), r(5, 4)); case("inner", r(3), r(())); case("kron", r(2, 3), r(4, 1)); case("kron", r(2), r(2, 2))
+case("linalg_vecdot", r(2, 1, 4), r(3, 4), dim=-1); case("linalg_vecdot", r(2, 4, 3, dtype=torch.complex64), r(2, 4, 3, dtype=torch.complex64), dim=1)
+case("linalg_multi_dot", [r(3), r(3, 4), r(4, 2)]); case("linalg_multi_dot", [r(5, 3), r(3, 4), r(4, 2)])
+case("bilinear", r(2, 3, 4), r(2, 3, 5), r(6, 4, 5), r(6))
+case("tensordot", r(2, 3, 4), r(4, 3, 5), [1, 2], [1, 0])
+for eq, shapes in [("ij,jk->ik", [(2, 3), (3, 4)]), ("bhqd,bhkd->bhqk", [(2, 3, 4, 5), (2, 3, 6, 5)]), ("ii->i", [(4, 4)]), ("ii", [(4, 4)]),
+                   ("...ij,...jk->...ik", [(2, 3, 4), (4, 5)]), ("ba,ac", [(2, 3), (3, 4)]), ("i,j,k->kij", [(2,), (3,), (4,)]),
+                   ("ijk->j", [(2, 3, 4)]), ("bij,bj,bi->b", [(2, 3, 4), (2, 4), (2, 3)]), ("ij,ij->", [(2, 3), (2, 3)]), ("...a->a...", [(2, 3, 4)]),
+                   ("ij, jk -> ik", [(2, 1), (1, 4)])]:
+    case("einsum", eq, [r(*s) for s in shapes])
+# ---- convolution
+case("conv1d", r(2, 4, 9), r(6, 4, 3), r(6), [2], [1], [1], 1); case("conv1d", r(4, 9), r(6, 2, 3), None, [1], [2], [2], 2)
+case("conv2d", r(2, 3, 8, 9), r(5, 3, 3, 3), r(5), [1, 1], [1, 1]); case("conv2d", r(2, 3, 8, 9), r(5, 3, 3, 2), r(5), [2, 1], [0, 1], [1, 2])
+case("conv2d", r(1, 8, 7, 7), r(8, 1, 3, 3), r(8), [1, 1], [1, 1], [1, 1], 8); case("conv2d", r(1, 6, 5, 5).half(), r(4, 3, 3, 3).half(), None, groups=2)
+case("conv2d", r(1, 5, 5, 6).permute(0, 3, 1, 2), r(4, 6, 1, 1), r(4)); case("conv2d", r(0, 3, 8, 9), r(5, 3, 3, 3), r(5))
+case("conv2d", r(1, 2, 5, 5, dtype=torch.complex64), r(3, 2, 3, 3, dtype=torch.complex64), r(3, dtype=torch.complex64))
+case("conv2d.padding", r(1, 2, 6, 7), r(3, 2, 4, 3), r(3), [1, 1], "same", [1, 2]); case("conv2d.padding", r(1, 2, 6, 7), r(3, 2, 4, 3), None, [2, 1], "valid")
+case("conv3d", r(1, 2, 4, 5, 6), r(3, 2, 2, 3, 3), r(3), [1, 2, 1], [1, 0, 1])
+case("conv_transpose1d", r(2, 4, 5), r(4, 3, 3), r(3), [2], [1], [1], 1, [2])
+case("conv_transpose2d.input", r(2, 4, 5, 6), r(4, 3, 3, 2), r(6), [2, 3], [1, 0], [1, 2], 2, [1, 1])
+case("conv_transpose3d.input", r(1, 2, 3, 3, 3), r(2, 2, 2, 2, 2), None, [2, 2, 2])
+case("convolution", r(2, 4, 5, 6), r(4, 3, 3, 3), r(3), [2, 2], [1, 1], [1, 1], True, [1, 1], 1)
+x, w, b = r(2, 4, 5, 6), r(6, 2, 3, 3), r(6)
+core("conv", [x, w, b, [1, 1], [1, 1], [1, 1], 2, False, []], F.conv2d(x, w, b, 1, 1, 1, 2))
+core("linear", [x, r(3, 6) if False else (w2 := r(3, 6)), None], F.linear(x, w2)); core("matmul", [x, (w2 := r(6, 2))], x @ w2)
+# ---- pooling
+xp = r(2, 3, 7, 8); xp[0, 0, 1, 1] = nan; xp[1, 2] = -inf
+case("max_pool2d", xp, [3, 2], [2, 2], [1, 1]); case("max_pool2d_with_indices", xp, [2, 2], [], [0, 0], [2, 1], True); case("max_pool1d", r(3, 9), [3], [2], [1], [1], True)
+case("max_pool3d", r(1, 2, 4, 5, 6), [2, 2, 2]); case("max_pool2d_with_indices", torch.randint(-5, 5, (1, 2, 4, 4)), [2, 2])
+for ceil in (False, True):
+    for inc in (False, True):
+        case("avg_pool2d", r(2, 3, 7, 8), [3, 2], [2, 2], [1, 1], ceil, inc, None)
+case("avg_pool2d", r(2, 3, 7, 8), [3, 2], [2, 2], [1, 1], True, True, 5); case("avg_pool1d", r(3, 9), [3], [2], [1], True); case("avg_pool3d", r(1, 2, 4, 5, 6), [2, 3, 2], [2, 2, 2], [1, 1, 1])
+case("adaptive_avg_pool2d", r(2, 3, 7, 8), [3, 5]); case("_adaptive_avg_pool2d", r(3, 7, 8), [1, 1]); case("adaptive_avg_pool1d", r(2, 3, 7), [4]); case("adaptive_avg_pool3d", r(1, 2, 4, 5, 6), [2, 3, 4])
+case("adaptive_max_pool2d", r(2, 3, 7, 8), [3, 5]); case("adaptive_max_pool1d", r(2, 3, 7), [4])
+y, i = F.max_pool2d(r(1, 2, 6, 6), 2, return_indices=True)
+case("max_unpool2d", y, i, [6, 6]); case("max_pool2d_with_indices_backward", y, r(1, 2, 6, 6), [2, 2], [2, 2], [0, 0], [1, 1], False, i)
+case("fractional_max_pool2d", r(1, 2, 9, 9), [2, 2], [5, 4], torch.rand(1, 2, 2)); case("fractional_max_pool3d", r(1, 2, 7, 8, 9), [2, 2, 2], [3, 4, 5], torch.rand(1, 2, 3))
+xq = r(2, 3, 7, 8)
+core("max_pool", [xq, [3, 3], [2, 2], [1, 1], [1, 1], False], F.max_pool2d(xq, 3, 2, 1)); core("avg_pool", [xq, [2], [2], [0], False, True, None], F.avg_pool1d(xq.view(6, 7, 8), 2).view(2, 3, 7, 4)) if False else None
+core("adaptive_avg_pool", [xq, [2, 3]], F.adaptive_avg_pool2d(xq, (2, 3))); core("avg_pool", [xq, [2, 2], [2, 2], [1, 1], False, False, None], F.avg_pool2d(xq, 2, 2, 1, False, False))
+# ---- norms
+c4 = lambda: (r(4), r(4), r(4), torch.rand(4) + 0.5)
+w, b, m, v = c4()
+case("batch_norm", r(3, 4, 5), w, b, m, v, False, 0.1, 1e-5, False); case("batch_norm", r(3, 4, 5, 2), w, b, m, v, True, 0.1, 1e-5, False, after=(3, 4))
+case("batch_norm", r(3, 4), None, None, m, v, True, 0.3, 1e-5, False, after=(3, 4)); case("batch_norm", r(3, 4, 2), w, None, None, None, True, 0.3, 1e-5, False)
+case("native_batch_norm", r(3, 4, 5), w, b, m, v, True, 0.1, 1e-5, after=(3, 4)); case("_native_batch_norm_legit_no_training", r(3, 4, 5), w, b, m, v, 0.1, 1e-5)
+case("_native_batch_norm_legit_functional", r(3, 4, 5), w, b, m, v, True, 0.1, 1e-5); case("_native_batch_norm_legit.no_stats", r(3, 4, 5), w, b, True, 0.1, 1e-5)
+case("batch_norm", r(3, 4, 5).bfloat16(), w.bfloat16(), b.bfloat16(), m.bfloat16(), v.bfloat16(), False, 0.1, 1e-5, False)
+case("instance_norm", r(3, 4, 5, 2), w, b, m, v, True, 0.1, 1e-5, False, after=(3, 4)); case("instance_norm", r(3, 4, 5), w, b, m, v, False, 0.1, 1e-5, False); case("instance_norm", r(3, 4, 5), None, None, None, None, True, 0.1, 1e-5, False)
+case("layer_norm", r(2, 3, 4), [4], w, b); case("layer_norm", r(2, 3, 4), [3, 4], r(3, 4), None, 1e-3); case("layer_norm", r(2, 3, 4).half(), [4], w.half(), b.half()); case("native_layer_norm", r(2, 3, 4), [3, 4], None, None, 1e-5)
+case("layer_norm", torch.tensor([[1., nan, 2., 3.], [1e10, -1e10, 0., 1.]]), [4]); case("layer_norm", r(0, 4), [4], w, b)
+case("rms_norm", r(2, 3, 4), [4], w); case("rms_norm", r(2, 3, 4), [3, 4], None, 1e-3); case("rms_norm", r(2, 3, 4).bfloat16() * 0.01, [4], w.bfloat16()); case("rms_norm", r(2, 3, 4).half() * 0.01, [4], None)
+case("group_norm", r(2, 4, 5, 3), 2, w, b); case("native_group_norm", r(2, 4, 5, 3), w, b, 2, 4, 15, 2, 1e-5); case("group_norm", r(2, 4), 2, w, b)
+case("_weight_norm", r(4, 3, 2), r(4, 1, 1), 0); case("_weight_norm", r(4, 3, 2), r(1, 1, 2), 2); case("renorm", r(3, 4) * 3, 2, 0, 1.5); case("renorm", r(3, 4) * 3, 1, 1, 1.5)
+x = r(2, 4, 6)
+core("batch_norm", [x, w, b, m, v, 1e-5], F.batch_norm(x, m, v, w, b)); core("layer_norm", [x, 2, None, None, 1e-5], F.layer_norm(x, (4, 6))); core("rms_norm", [x, 1, None, 1e-5], F.rms_norm(x, (6,), None, 1e-5)); core("group_norm", [x, 2, w, b, 1e-5], F.group_norm(x, 2, w, b))
+# ---- activations
+xs = torch.cat([r(40) * 4, torch.tensor([0.0, -0.0, nan, inf, -inf, 30.0, -30.0, 3.0, -3.0, 6.0, 0.5, -0.5, 1.0, -1.0])])
+for n, a in [("relu", ()), ("silu", ()), ("relu6", ()), ("hardsigmoid", ()), ("hardswish", ()), ("softplus", ()), ("softplus", (2.0, 3.0)), ("mish", ()), ("elu", ()), ("elu", (0.5, 1.5, 2.0)),
+             ("celu", (0.7,)), ("selu", ()), ("leaky_relu", (0.2,)), ("hardtanh", ()), ("hardtanh", (-2.0, 0.5)), ("hardshrink", (0.5,)), ("softshrink", (0.5,)), ("threshold", (0.5, 9.0)), ("log_sigmoid", ()), ("gelu", ()), ("rrelu", ())]:
+    case(n, xs, *a, tol=(2e-5, 1e-6))
+case("gelu", xs[:40], approximate="tanh"); case("gelu", xs[:40].bfloat16()); case("silu", xs[:40].half()); case("relu", torch.randint(-5, 5, (7,))); case("hardtanh", torch.randint(-5, 5, (7,)), -2, 2)
+case("prelu", r(2, 3, 4), r(3)); case("prelu", r(2, 3), r(1)); case("glu", r(2, 6, 3), 1)
+case("relu", r(0)); case("silu", r(3, 4).t())
+# ---- softmax
+case("softmax.int", r(2, 5, 3), 1); case("log_softmax.int", r(2, 5, 3), -1); case("softmax.int", r(2, 5).half(), 1, torch.float32); case("softmax.int", torch.randint(0, 5, (2, 5)), 1, torch.float32)
+case("softmax.int", torch.tensor([[1., inf, 2.], [-inf, -inf, -inf], [1., nan, 0.], [-inf, 1., 0.]]), 1); case("_safe_softmax", torch.tensor([[1., 2., 2.], [-inf, -inf, -inf], [1., nan, 0.]]), 1)
+case("_softmax", r(3, 4), 0, False); case("_log_softmax", r(3, 4), 1, False); case("softmax.int", r(()), 0); case("softmax.int", r(0, 3), 1)
+case("_softmax_backward_data", r(3, 4), torch.softmax(r(3, 4), 1), 1, torch.float32)
+# ---- attention
+q, k, v = r(2, 3, 5, 8), r(2, 3, 7, 8), r(2, 3, 7, 6)
+case("scaled_dot_product_attention", q, k, v); case("scaled_dot_product_attention", q, k, v, r(5, 7)); case("scaled_dot_product_attention", q, k, v, torch.rand(2, 1, 5, 7) > 0.4, scale=0.3)
+mk = torch.rand(2, 1, 5, 7) > 0.4; mk[0, 0, 2] = False
+case("scaled_dot_product_attention", q, k, v, mk); case("scaled_dot_product_attention", q, k, v, None, 0.0, True); case("scaled_dot_product_attention", r(2, 6, 5, 8), k, v, None, 0.0, True, enable_gqa=True)
+case("scaled_dot_product_attention", q[0, 0], k[0, 0], v[0, 0]); case("scaled_dot_product_attention", r(1, 2, 130, 16), r(1, 2, 130, 16), r(1, 2, 130, 16), None, 0.0, True); case("scaled_dot_product_attention", q.bfloat16(), k.bfloat16(), v.bfloat16())
+core("attention", [q, k, v, mk, False, None], F.scaled_dot_product_attention(q, k, v, mk)); core("attention", [(q6 := r(2, 6, 5, 8)), k, v, None, True, 0.2], F.scaled_dot_product_attention(q6, k, v, is_causal=True, scale=0.2, enable_gqa=True))
+# ---- recurrent
+for kind in ("LSTM", "GRU", "RNN"):
+    for bi, bf, bias, layers in [(False, False, True, 1), (True, True, True, 2), (True, False, False, 1)]:
+        m = getattr(torch.nn, kind)(5, 4, layers, bias=bias, bidirectional=bi, batch_first=bf)
+        x = r(3, 6, 5)
+        n = (3 if bf else 6)
+        h = r(layers * (2 if bi else 1), n, 4)
+        p = [t.detach() for t in m._flat_weights]
+        if kind == "LSTM": case("lstm.input", x, [h, r(*h.shape)], p, bias, layers, 0.0, False, bi, bf)
+        else: case("gru.input" if kind == "GRU" else "rnn_tanh.input", x, h, p, bias, layers, 0.0, False, bi, bf)
+m = torch.nn.LSTM(5, 6, 2, proj_size=3)
+case("lstm.input", r(4, 2, 5), [r(2, 2, 3), r(2, 2, 6)], [t.detach() for t in m._flat_weights], True, 2, 0.0, False, False, False)
+p = [t.detach() for t in torch.nn.RNN(5, 4, 1, nonlinearity="relu")._flat_weights]
+case("rnn_relu.input", r(4, 2, 5), r(1, 2, 4), p, True, 1, 0.0, False, False, False)
+case("lstm_cell", r(3, 5), [r(3, 4), r(3, 4)], r(16, 5), r(16, 4), r(16), r(16)); case("gru_cell", r(3, 5), r(3, 4), r(12, 5), r(12, 4), r(12), r(12)); case("rnn_tanh_cell", r(3, 5), r(3, 4), r(4, 5), r(4, 4)); case("rnn_relu_cell", r(3, 5), r(3, 4), r(4, 5), r(4, 4), r(4), r(4))
+m = torch.nn.LSTM(5, 4, 2, bidirectional=True, batch_first=True); x = r(3, 6, 5); h, c = r(4, 3, 4), r(4, 3, 4)
+o, (hn, cn) = m(x, (h, c)); core("lstm", [x, h, c, [t.detach() for t in m._flat_weights], True, 2, True, True], [o, hn, cn])
+m = torch.nn.GRU(5, 4, 1); x = r(3, 6, 5); h = r(1, 6, 4); o, hn = m(x, h); core("gru", [x, h, [t.detach() for t in m._flat_weights], True, 1, False, False], [o, hn])
+# ---- resampling
+for s in ([7, 9], [12, 10], [3, 2], [6, 5], [13, 17]):
+    x = r(1, 2, 6, 5)
+    case("upsample_nearest2d.vec", x, s, None); case("upsample_bilinear2d.vec", x, s, False, None); case("upsample_bilinear2d.vec", x, s, True, None); case("upsample_bicubic2d.vec", x, s, False, None); case("upsample_bicubic2d.vec", x, s, True, None); case("_upsample_bilinear2d_aa.vec", x, s, False, None)
+for f in ([2.0, 2.0], [1.7, 0.6], [0.5, 2.5]):
+    case("upsample_nearest2d.vec", x, None, f); case("upsample_bilinear2d.vec", x, None, False, f); case("upsample_bicubic2d.vec", x, None, False, f); case("_upsample_bilinear2d_aa.vec", x, None, False, f)
+case("_upsample_bilinear2d_aa", x, [3, 4], True); case("upsample_linear1d.vec", r(1, 2, 7), [12], False, None); case("upsample_trilinear3d.vec", r(1, 2, 3, 4, 5), [5, 3, 9], True, None); case("upsample_nearest1d.vec", r(1, 2, 7), None, [1.3]); case("_upsample_nearest_exact1d.vec", r(1, 2, 7), [11], None)
+core("upsample", [x, [12, 10], "bilinear", False, None], F.interpolate(x, (12, 10), mode="bilinear"))
+g = torch.rand(2, 4, 5, 2) * 2.6 - 1.3; g[0, 0, 0, 0] = nan
+for mode in (0, 1, 2):
+    for pad in (0, 1, 2):
+        for al in (False, True):
+            case("grid_sampler", r(2, 3, 6, 7), g, mode, pad, al, tol=(1e-4, 1e-5))
+case("grid_sampler_3d", r(1, 2, 4, 5, 6), torch.rand(1, 2, 3, 4, 3) * 2.6 - 1.3, 0, 2, False)
+case("pixel_shuffle", r(2, 8, 3, 4), 2); case("pixel_unshuffle", r(2, 2, 6, 4), 2); case("channel_shuffle", r(2, 6, 3, 2), 3)
+# ---- padding, patches, tables
+for m in ("reflect", "replicate", "circular"):
+    case("pad", r(2, 3, 5, 6), [2, 1, 1, 3], m)
+case("pad", r(2, 3), [1, -1, 0, 2], "constant", 1.5); case("constant_pad_nd", torch.randint(0, 9, (2, 3)), [1, 2], 7); case("constant_pad_nd", r(2, 3, 4).transpose(1, 2), [0, 1, 2, 0], -1.0); case("constant_pad_nd", torch.ones(2, 3, dtype=torch.bool), [1, 2], 0)
+case("im2col", r(2, 3, 6, 7), [2, 3], [1, 2], [1, 0], [2, 1]); case("im2col", r(3, 6, 7), [2, 2], [1, 1], [0, 0], [1, 1]); case("unfold", r(3, 8), 1, 3, 2); case("unfold_copy", r(8), 0, 3, 2)
+case("embedding", r(7, 4), torch.tensor([[1, 6], [0, 3]])); case("embedding", r(4, 7).t().half(), torch.tensor([1, 6, 0], dtype=torch.int32)); case("embedding", r(7, 4), torch.zeros(0, 2, dtype=torch.int64))
