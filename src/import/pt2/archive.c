@@ -217,7 +217,6 @@ static ait_status import_file(ait_allocator a, const char *path, const ait_impor
   if (status) return ait_error_context(status, "cannot import '%s'", path);
   start(&ar, a, path, options, ait_file_map_size(ar.mapping));
   status = explain_limit(&ar, read_all(&ar));
-  if (!status && !missing) status = ait_graph_verify(ar.in.graph);
   if (status || missing) {
     ait_graph_destroy(ar.in.graph);
     ar.in.graph = NULL;

@@ -288,11 +288,13 @@ ait_status ait_pt2_argument(ait_pt2_scope *scope, const ait_json *argument, cons
   return param ? fit(scope, param, out) : AIT_OK;
 }
 
-/* The parameter that a NamedArgument is for: by name; unnamed ones by position. */
+/* The parameter that a NamedArgument is for: by name; unnamed ones by position. The parameters of Python functions have other names in
+ * other releases, and an in-place operator's first one is always called self. */
 static ait_status find_param(const ait_op *op, const ait_json *input, uint32_t position, uint32_t *out) {
   const char *name = ait_json_get_string(input, "name");
-  int32_t index = name && *name ? ait_op_param(op, name) : -1;
-  bool by_position = !name || !*name || (op->traits & AIT_OP_SYMBOLIC); /* Python functions: their parameters' names differ by release */
+  bool is_python = ait_starts_with(op->name, "_operator.") || ait_starts_with(op->name, "torch.") || ait_starts_with(op->name, "math.");
+  int32_t index = name && *name && !is_python ? ait_op_param(op, name) : -1;
+  bool by_position = !name || !*name || is_python || (position == 0 && strcmp(name, "self") == 0);
   if (index < 0 && by_position && position < op->param_count) index = (int32_t)position;
   if (index < 0) return ait_error(AIT_CODE_INVALID_MODEL, "there is no argument '%s'", name && *name ? name : "(unnamed)");
   *out = (uint32_t)index;
@@ -303,7 +305,7 @@ ait_status ait_pt2_match(ait_pt2_scope *scope, const ait_op *op, const ait_json 
   bool *given = ait_arena_zero(&scope->in->arena, op->param_count + 1, 1);
   if (!given) return AIT_OOM();
   for (uint32_t i = first; i < inputs->count; ++i) {
-    uint32_t index;
+    uint32_t index = 0;
     const ait_json *input = &inputs->as.items[i];
     AIT_TRY(find_param(op, input, i - first, &index));
     const ait_param *param = &op->params[index];

@@ -1,5 +1,6 @@
 /* ZIP reading after APPNOTE.TXT 6.3.10; section numbers below are its. */
 #include "import/pt2/zip.h"
+#include <stdlib.h>
 #include <zlib.h>
 
 enum {
@@ -225,7 +226,7 @@ static ait_status check_overlap(ait_arena *arena, const ait_zip *zip) {
 }
 
 ait_status ait_zip_open(ait_arena *arena, const uint8_t *data, size_t size, ait_zip *out) {
-  directory dir;
+  directory dir = {0};
   AIT_TRY(find_directory(data, size, &dir));
   ait_zip zip = {.data = data, .size = size, .slot_count = 16};
   while (zip.slot_count < 2 * dir.count) zip.slot_count *= 2;
