@@ -116,7 +116,7 @@ void ait_text_json_double(ait_text *text, double value) {
     return;
   }
   char raw[48], clean[48];
-  for (int digits = 15; digits <= 17; digits++) {
+  for (int digits = isnormal(value) ? 15 : 1; digits <= 17; digits++) { /* %g drops zeros, so 15 digits serve for fewer */
     snprintf(raw, sizeof raw, "%.*g", digits, value);
     if (strtod(raw, NULL) == value) break;
   }

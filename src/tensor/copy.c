@@ -4,6 +4,7 @@
  * row by row. A row of equal dtypes moves bytes; any other goes, in pieces that stay in the L1 cache, through one of four intermediate
  * types (int64, uint64, float, double), which hold every value of the source exactly. So there are two small loops for each dtype instead
  * of one for each pair. Complex numbers are two rows of their parts. */
+#include "tensor/half.h"
 #include "tensor/tensor.h"
 
 enum { PIECE = 256, TILE = 32 };
@@ -41,8 +42,8 @@ LOADER(u32, i64, uint32_t, v)
 LOADER(i32, i64, int32_t, v)
 LOADER(i64, i64, int64_t, v)
 LOADER(u64, u64, uint64_t, v)
-LOADER(f16, f32, uint16_t, ait_f16_to_f32(v))
-LOADER(bf16, f32, uint16_t, ait_bf16_to_f32(v))
+LOADER(f16, f32, uint16_t, f16_to_f32(v))
+LOADER(bf16, f32, uint16_t, bf16_to_f32(v))
 LOADER(f32, f32, float, v)
 LOADER(f64, f64, double, v)
 LOADER(f8e4m3fn, f32, uint8_t, ait_f8_to_f32(v, AIT_F8E4M3FN))
@@ -85,8 +86,8 @@ STORERS(i32, int32_t, v, as_integer((double)v, AIT_I32))
 STORERS(u32, uint32_t, v, as_integer((double)v, AIT_U32))
 STORERS(i64, int64_t, v, as_integer((double)v, AIT_I64))
 STORERS(u64, uint64_t, v, as_integer((double)v, AIT_U64))
-STORERS(f16, uint16_t, ait_f32_to_f16((float)v), ait_f32_to_f16((float)v))
-STORERS(bf16, uint16_t, ait_f32_to_bf16((float)v), ait_f32_to_bf16((float)v))
+STORERS(f16, uint16_t, f32_to_f16((float)v), f32_to_f16((float)v))
+STORERS(bf16, uint16_t, f32_to_bf16((float)v), f32_to_bf16((float)v))
 STORERS(f32, float, v, v)
 STORERS(f64, double, v, v)
 #define STORERS_F8(name, dtype) STORERS(name, uint8_t, ait_f32_to_f8((float)v, dtype), ait_f32_to_f8((float)v, dtype))

@@ -1,4 +1,5 @@
 /* Element types: names, sizes, exact conversions of the small floats, single elements of any type, promotion. */
+#include "tensor/half.h"
 #include "tensor/tensor.h"
 
 #include <math.h>
@@ -26,46 +27,11 @@ ait_dtype ait_dtype_from_name(const char *name) {
   return AIT_DTYPE_NONE;
 }
 
-/* ---- bits ----------------------------------------------------------------------------------------------------------------------*/
-static inline uint32_t f32_bits(float f) {
-  uint32_t u;
-  memcpy(&u, &f, sizeof u);
-  return u;
-}
-static inline float f32_from_bits(uint32_t u) {
-  float f;
-  memcpy(&f, &u, sizeof f);
-  return f;
-}
-
-/* ---- float16, bfloat16 (IEEE 754 binary16; the upper half of binary32) ---------------------------------------------------------------
- * Written without branches and without subnormal operands, so that compilers vectorise them and a host's flush-to-zero mode does no harm. */
-float ait_f16_to_f32(uint16_t h) {
-  uint32_t magnitude = h & 0x7FFFu, sign = (uint32_t)(h & 0x8000u) << 16;
-  uint32_t normal = (magnitude << 13) + (112u << 23);                                                   /* exponent bias 15 to 127 */
-  uint32_t subnormal = f32_bits(f32_from_bits((113u << 23) | magnitude << 13) - f32_from_bits(113u << 23)); /* 2^-14 * (1.m - 1) */
-  uint32_t special = (magnitude << 13) + (224u << 23);                                                  /* infinities and NaNs */
-  uint32_t bits = magnitude < 0x0400u ? subnormal : magnitude < 0x7C00u ? normal : special;
-  return f32_from_bits(sign | bits);
-}
-
-uint16_t ait_f32_to_f16(float f) {
-  uint32_t bits = f32_bits(f), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
-  uint32_t clamped = magnitude < 0x38800000u ? magnitude : 0;                   /* below 2^-14: subnormal in f16 */
-  uint32_t subnormal = f32_bits(f32_from_bits(clamped) + 0.5f) - f32_bits(0.5f); /* the addition rounds at 2^-24 */
-  uint32_t normal = (magnitude + 0xFFFu + (magnitude >> 13 & 1u) - (112u << 23)) >> 13;
-  uint32_t result = magnitude < 0x38800000u ? subnormal : normal;
-  result = magnitude >= 0x477FF000u ? 0x7C00u : result; /* 65520 and above round to infinity */
-  result = magnitude > 0x7F800000u ? 0x7E00u : result;
-  return (uint16_t)(sign | result);
-}
-
-float ait_bf16_to_f32(uint16_t h) { return f32_from_bits((uint32_t)h << 16); }
-
-uint16_t ait_f32_to_bf16(float f) {
-  uint32_t bits = f32_bits(f), rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
-  return (uint16_t)((bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC0u : rounded);
-}
+/* ---- float16, bfloat16 -----------------------------------------------------------------------------------------------------------*/
+float ait_f16_to_f32(uint16_t h) { return f16_to_f32(h); }
+uint16_t ait_f32_to_f16(float f) { return f32_to_f16(f); }
+float ait_bf16_to_f32(uint16_t h) { return bf16_to_f32(h); }
+uint16_t ait_f32_to_bf16(float f) { return f32_to_bf16(f); }
 
 /* A double with its lowest bit set when digits were cut off: rounding that float once more gives the correctly rounded result (rounding to
  * odd; Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). */
@@ -90,7 +56,7 @@ typedef struct f8_format {
 
 static f8_format f8_format_of(ait_dtype d) {
   switch (d) {
-    case AIT_F8E4M3FN: return (f8_format){3, 7, false, 0x7F, 0x7F};
+    case AIT_F8E4M3FN: return (f8_format){3, 7, false, 0x7E, 0x7F};
     case AIT_F8E5M2: return (f8_format){2, 15, false, 0x7C, 0x7C};
     case AIT_F8E4M3FNUZ: return (f8_format){3, 8, true, 0x80, 0x80};
     default: return (f8_format){2, 16, true, 0x80, 0x80}; /* F8E5M2FNUZ */

@@ -24,7 +24,7 @@ uint16_t ait_f32_to_bf16(float f);
 uint16_t ait_f64_to_f16(double f); /* one rounding */
 uint16_t ait_f64_to_bf16(double f);
 float ait_f8_to_f32(uint8_t v, ait_dtype dtype);
-uint8_t ait_f32_to_f8(float f, ait_dtype dtype); /* beyond the largest: NaN, or infinity for e5m2, as torch does */
+uint8_t ait_f32_to_f8(float f, ait_dtype dtype); /* beyond the largest, as torch: e4m3fn saturates, e5m2 gives infinity, fnuz NaN */
 int64_t ait_f64_to_i64(double v);                /* truncates; INT64_MIN for what does not fit and NaN, as torch on x86 */
 /* Of a complex dtype the dtype of its parts; any other: itself. */
 ait_dtype ait_dtype_component(ait_dtype dtype);
