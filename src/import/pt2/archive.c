@@ -6,7 +6,9 @@ enum { INFLATE_RATIO = 100, INFLATE_FREE = 64 << 20, MEMORY_RATIO = 32, MEMORY_F
 
 typedef struct archive {
   ait_pt2_import in;
-  ait_file_map *mapping;
+  const uint8_t *data;
+  size_t size;
+  ait_file_map *mapping; /* that data lies in; NULL: in the caller's memory */
   ait_zip zip;
   uint64_t budget;
 } archive;
@@ -163,11 +165,9 @@ static ait_status decline(ait_file_kind kind) {
 }
 
 static ait_status read_all(archive *ar) {
-  const uint8_t *data = ait_file_map_data(ar->mapping);
-  size_t size = ait_file_map_size(ar->mapping);
   const ait_zip_member *format;
   const ait_json *program;
-  AIT_TRY(ait_zip_open(&ar->in.arena, data, size, &ar->zip));
+  AIT_TRY(ait_zip_open(&ar->in.arena, ar->data, ar->size, &ar->zip));
   AIT_TRY(ait_pt2_weights_init(&ar->in.weights, &ar->in.arena, ar->mapping, &ar->zip, &ar->budget));
   const char *root = find_root(&ar->in.arena, &ar->zip, &format);
   const ait_zip_member *flat = ait_zip_find(&ar->zip, "serialized_exported_program.json");
@@ -180,12 +180,11 @@ static ait_status read_all(archive *ar) {
   return ait_pt2_read_program(&ar->in, program);
 }
 
-static void start(archive *ar, ait_allocator a, const char *path, const ait_import_options *options, size_t size) {
-  ar->in.path = path;
+static void start(archive *ar, ait_allocator a, const ait_import_options *options) {
+  size_t limit = options ? options->memory_limit : 0, size = ar->size, scaled;
   ar->in.options = options;
   ait_arena_init(&ar->in.arena, a);
-  size_t limit = options ? options->memory_limit : 0, scaled;
-  if (limit == 0) limit = ait_mul_overflows(size, (size_t)MEMORY_RATIO, &scaled) || ait_add_overflows(scaled, (size_t)MEMORY_FREE, &limit) ? SIZE_MAX : limit;
+  if (limit == 0 && (ait_mul_overflows(size, (size_t)MEMORY_RATIO, &scaled) || ait_add_overflows(scaled, (size_t)MEMORY_FREE, &limit))) limit = SIZE_MAX;
   ar->in.arena.limit_bytes = limit;
   ar->budget = (uint64_t)INFLATE_RATIO * size > INFLATE_FREE ? (uint64_t)INFLATE_RATIO * size : INFLATE_FREE;
   if (ar->budget > limit) ar->budget = limit;
@@ -200,7 +199,6 @@ static void finish(archive *ar) {
   ait_map_deinit(&ar->in.calls);
   ait_map_deinit(&ar->in.stacks);
   ait_arena_deinit(&ar->in.arena);
-  ait_file_map_release(ar->mapping);
 }
 
 /* The arena's own limit shows as no memory; tell the two apart. */
@@ -211,19 +209,29 @@ static ait_status explain_limit(const archive *ar, ait_status status) {
   return ait_error(AIT_CODE_LIMIT, "reading it needs more than the limit of %zu MiB", arena->limit_bytes >> 20);
 }
 
+/* With `missing` only the unknown operators are wanted, and *out becomes NULL. */
+static ait_status import_archive(archive *ar, ait_allocator a, const ait_import_options *options, ait_graph **out) {
+  start(ar, a, options);
+  ait_status status = explain_limit(ar, read_all(ar));
+  if (status || ar->in.missing) {
+    ait_graph_destroy(ar->in.graph);
+    ar->in.graph = NULL;
+  }
+  *out = ar->in.graph;
+  finish(ar);
+  return status ? ait_error_context(status, "cannot import '%s'", ar->in.path) : AIT_OK;
+}
+
 static ait_status import_file(ait_allocator a, const char *path, const ait_import_options *options, ait_map *missing, ait_graph **out) {
-  archive ar = {.in.missing = missing};
+  archive ar = {.in = {.missing = missing, .path = path}};
+  *out = NULL;
   ait_status status = ait_file_map_open(a, path, &ar.mapping);
   if (status) return ait_error_context(status, "cannot import '%s'", path);
-  start(&ar, a, path, options, ait_file_map_size(ar.mapping));
-  status = explain_limit(&ar, read_all(&ar));
-  if (status || missing) {
-    ait_graph_destroy(ar.in.graph);
-    ar.in.graph = NULL;
-  }
-  *out = ar.in.graph;
-  finish(&ar);
-  return status ? ait_error_context(status, "cannot import '%s'", path) : AIT_OK;
+  ar.data = ait_file_map_data(ar.mapping);
+  ar.size = ait_file_map_size(ar.mapping);
+  status = import_archive(&ar, a, options, out);
+  ait_file_map_release(ar.mapping);
+  return status;
 }
 
 ait_status ait_import_pt2(ait_allocator a, const char *path, const ait_import_options *options, ait_graph **out) { return import_file(a, path, options, NULL, out); }
@@ -231,6 +239,11 @@ ait_status ait_import_pt2(ait_allocator a, const char *path, const ait_import_op
 ait_status ait_import_pt2_operators(ait_allocator a, const char *path, const ait_import_options *options, ait_map *out_names) {
   ait_graph *none;
   return import_file(a, path, options, out_names, &none);
+}
+
+ait_status ait_import_pt2_memory(ait_allocator a, const char *name, const void *data, size_t size, const ait_import_options *options, ait_graph **out) {
+  archive ar = {.in = {.path = name}, .data = data, .size = size};
+  return import_archive(&ar, a, options, out);
 }
 
 ait_file_kind ait_pt2_kind(ait_allocator a, const uint8_t *data, size_t size) {

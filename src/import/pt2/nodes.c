@@ -170,6 +170,12 @@ static ait_status try_part(ait_pt2_scope *scope, const node_build *b, bool *out_
   return add_part(scope, b, whole, ((const ait_pt2_tensor *)whole)->name);
 }
 
+/* A node is named by its row in ops.inc; one of the application's by its own name. */
+static const char *row_name(const node_build *b) {
+  const char *row = b->operator.op->name;
+  return strcmp(row, "custom") == 0 ? b->operator.name : row;
+}
+
 static ait_status build_node(ait_pt2_scope *scope, node_build *b) {
   bool done;
   uint32_t module;
@@ -179,7 +185,7 @@ static ait_status build_node(ait_pt2_scope *scope, node_build *b) {
   AIT_TRY(read_arguments(scope, b));
   AIT_TRY(read_results(scope, b));
   AIT_TRY(ait_pt2_module_of(scope->in, ait_json_get(b->json, "metadata"), &module));
-  AIT_TRY(ait_graph_add_node(scope->graph, NULL, b->operator.op, b->operator.name, b->operator.flags, b->args, b->arg_count, b->results,
+  AIT_TRY(ait_graph_add_node(scope->graph, NULL, b->operator.op, row_name(b), b->operator.flags, b->args, b->arg_count, b->results,
                              b->result_count, b->name, module, NULL));
   return b->list ? add_getitems(scope, b, b->results[0], module) : AIT_OK;
 }
@@ -205,11 +211,18 @@ static ait_status add_node(ait_pt2_scope *scope, const ait_json *json) {
   return status ? ait_error_context(status, "node '%s' (%s)", b.name, b.operator.name) : AIT_OK;
 }
 
+ait_status ait_pt2_add_node_range(ait_pt2_scope *scope, const ait_json *nodes, uint32_t begin, uint32_t end) {
+  for (uint32_t i = begin; i < end; ++i) {
+    if (ait_pt2_is_vmap(&nodes->as.items[i])) AIT_TRY(ait_pt2_add_vmap(scope, nodes, &i));
+    else AIT_TRY(add_node(scope, &nodes->as.items[i]));
+  }
+  return AIT_OK;
+}
+
 ait_status ait_pt2_add_nodes(ait_pt2_scope *scope, const ait_json *graph_json) {
   const ait_json *nodes = ait_json_get_kind(graph_json, "nodes", AIT_JSON_ARRAY);
   if (!nodes) return ait_error(AIT_CODE_INVALID_MODEL, "the graph has no nodes");
-  for (uint32_t i = 0; i < nodes->count; ++i) AIT_TRY(add_node(scope, &nodes->as.items[i]));
-  return AIT_OK;
+  return ait_pt2_add_node_range(scope, nodes, 0, nodes->count);
 }
 
 /* ---- nested graphs ---------------------------------------------------------------------------------------------------------------*/

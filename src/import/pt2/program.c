@@ -8,7 +8,8 @@ typedef struct program {
   const ait_json *json, *graph, *signature, *call; /* call: the root's call signature */
   ait_pt2_leaf *leaves;                            /* of the user's arguments; NULL: not known */
   uint32_t leaf_count;
-  ait_map user_inputs; /* placeholder name to user index + 1 */
+  ait_map user_inputs;   /* placeholder name to user index + 1 */
+  ait_map weight_inputs; /* fully qualified name to value id + 1 */
   int32_t user_count;
 } program;
 
@@ -128,9 +129,12 @@ static ait_status check_weight(const ait_graph *g, const ait_value_info *v, cons
   return ait_error(AIT_CODE_INVALID_MODEL, "the file's shape or dtype is not the one that the graph states for '%s'", v->name);
 }
 
+/* Tied parameters may come as two placeholders of one name (torch 2.6): they are one input. */
 static ait_status add_weight(program *p, ait_region_input *input, ait_pt2_table table, const char *placeholder) {
   ait_pt2_tensor *t = AIT_ARENA_NEW(&p->in->arena, ait_pt2_tensor);
+  void *same;
   if (!t) return AIT_OOM();
+  if (ait_map_get(&p->weight_inputs, input->name, &same)) return ait_pt2_remember(&p->scope, placeholder, (uint32_t)((uintptr_t)same - 1));
   if (!p->in->missing) {
     AIT_TRY(ait_pt2_weights_find(&p->in->weights, table, input->name, t));
     t->name = input->name;
@@ -141,6 +145,7 @@ static ait_status add_weight(program *p, ait_region_input *input, ait_pt2_table 
   if (!p->in->missing) {
     AIT_TRY(ait_error_context(check_weight(p->in->graph, &p->in->graph->values[input->value], t), "weight '%s'", input->name));
   }
+  AIT_TRY(ait_map_put(&p->weight_inputs, input->name, (void *)((uintptr_t)input->value + 1)));
   return ait_graph_add_input(p->in->graph, input);
 }
 
@@ -164,7 +169,7 @@ static ait_status add_user_input(program *p, ait_region_input *input, const ait_
 static ait_status add_token(program *p, ait_region_input *input, const char *name) {
   ait_value_info info = {.type = AIT_TYPE_NONE, .rank = -1, .scalar = AIT_NO_INDEX};
   AIT_TRY(ait_graph_add_value(p->in->graph, name, &info, &input->value));
-  AIT_TRY(ait_map_put(&p->scope.values, name, (void *)((uintptr_t)input->value + 1)));
+  AIT_TRY(ait_pt2_remember(&p->scope, name, input->value));
   input->kind = AIT_INPUT_TOKEN;
   input->name = name;
   return ait_graph_add_input(p->in->graph, input);
@@ -327,9 +332,11 @@ ait_status ait_pt2_read_program(ait_pt2_import *in, const ait_json *json) {
   p.call = calls && calls->count ? ait_json_get(&calls->as.items[0], "signature") : NULL;
   if (!p.graph || !p.signature) return missing("graph or signature");
   ait_map_init(&p.user_inputs, in->arena.allocator);
+  ait_map_init(&p.weight_inputs, in->arena.allocator);
   ait_status status = ait_pt2_scope_init(&p.scope, in, in->graph, p.graph, 0);
   if (!status) status = read_graph(&p);
   ait_pt2_scope_deinit(&p.scope);
   ait_map_deinit(&p.user_inputs);
+  ait_map_deinit(&p.weight_inputs);
   return status;
 }

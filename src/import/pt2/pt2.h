@@ -25,7 +25,12 @@ typedef struct ait_pt2_import {
 typedef struct ait_pt2_scope {
   ait_pt2_import *in;
   ait_graph *graph;
+  const ait_json *json; /* of the graph */
   int depth;
+  /* The body of a vmap sees the scope around it: what it reads there becomes an input of the body. NULL for all others. */
+  struct ait_pt2_scope *outer;
+  uint32_t *captures; /* values of the outer graph, in the order of the inputs they became */
+  size_t capture_count, capture_capacity;
   ait_map tensors;    /* name to its TensorMeta (ait_json) */
   ait_map scalars;    /* name to its SymInt, SymFloat or SymBool (ait_json) */
   ait_map values;     /* name to value id + 1, once it is defined */
@@ -43,6 +48,8 @@ ait_status ait_pt2_dim(ait_pt2_import *in, const ait_json *sym_int, ait_dim *out
 ait_status ait_pt2_tensor_info(ait_pt2_scope *scope, const char *name, ait_value_info *out) AIT_MUST_USE;
 /* Defines `name` in the scope, with the metadata that the file has for it. Errors: invalid-model when it is defined already. */
 ait_status ait_pt2_define(ait_pt2_scope *scope, const char *name, ait_type type, uint32_t *out) AIT_MUST_USE;
+/* `name` stands for an existing value from now on. Errors: invalid-model when it stands for one already. */
+ait_status ait_pt2_remember(ait_pt2_scope *scope, const char *name, uint32_t value) AIT_MUST_USE;
 /* Defines what an Argument in a place of definition names (graph input, node output). *out: AIT_NO_INDEX when it is a constant or none. */
 ait_status ait_pt2_define_argument(ait_pt2_scope *scope, const ait_json *argument, uint32_t *out) AIT_MUST_USE;
 ait_status ait_pt2_value(ait_pt2_scope *scope, const char *name, uint32_t *out) AIT_MUST_USE;
@@ -64,8 +71,15 @@ ait_status ait_pt2_find_operator(ait_pt2_import *in, const char *target, ait_pt2
 
 /* ---- nodes.c ---------------------------------------------------------------------------------------------------------------------*/
 ait_status ait_pt2_add_nodes(ait_pt2_scope *scope, const ait_json *graph_json) AIT_MUST_USE;
+/* Items [begin, end) of an array of nodes. */
+ait_status ait_pt2_add_node_range(ait_pt2_scope *scope, const ait_json *nodes, uint32_t begin, uint32_t end) AIT_MUST_USE;
 /* A graph in an argument. */
 ait_status ait_pt2_nested(ait_pt2_scope *scope, const ait_json *as_graph, ait_graph **out) AIT_MUST_USE;
+
+/* ---- vmap.c ----------------------------------------------------------------------------------------------------------------------*/
+bool ait_pt2_is_vmap(const ait_json *node); /* the beginning of a vmap, or what torch writes before it */
+/* Adds the vmap that begins at nodes[*index]; *index becomes its last node. */
+ait_status ait_pt2_add_vmap(ait_pt2_scope *scope, const ait_json *nodes, uint32_t *index) AIT_MUST_USE;
 
 /* ---- modules.c -------------------------------------------------------------------------------------------------------------------*/
 ait_status ait_pt2_add_modules(ait_pt2_import *in, const ait_json *module_call_graph) AIT_MUST_USE;

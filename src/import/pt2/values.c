@@ -10,7 +10,7 @@ static ait_status add_entries(ait_map *map, const ait_json *object) {
 }
 
 ait_status ait_pt2_scope_init(ait_pt2_scope *scope, ait_pt2_import *in, ait_graph *graph, const ait_json *json, int depth) {
-  *scope = (ait_pt2_scope){.in = in, .graph = graph, .depth = depth};
+  *scope = (ait_pt2_scope){.in = in, .graph = graph, .json = json, .depth = depth};
   ait_map_init(&scope->tensors, in->arena.allocator);
   ait_map_init(&scope->scalars, in->arena.allocator);
   ait_map_init(&scope->values, in->arena.allocator);
@@ -28,6 +28,7 @@ void ait_pt2_scope_deinit(ait_pt2_scope *scope) {
   ait_map_deinit(&scope->scalars);
   ait_map_deinit(&scope->values);
   ait_map_deinit(&scope->subclasses);
+  ait_free(scope->in->arena.allocator, scope->captures, scope->capture_capacity * sizeof *scope->captures);
 }
 
 ait_status ait_pt2_union(const ait_json *json, const ait_json **out) {
@@ -98,7 +99,7 @@ static ait_status scalar_info(ait_pt2_scope *scope, const char *name, ait_type t
   return ait_error_context(ait_pt2_dim(scope->in, sym, &out->scalar), "value '%s'", name);
 }
 
-static ait_status remember(ait_pt2_scope *scope, const char *name, uint32_t id) {
+ait_status ait_pt2_remember(ait_pt2_scope *scope, const char *name, uint32_t id) {
   if (ait_map_get(&scope->values, name, NULL)) return ait_error(AIT_CODE_INVALID_MODEL, "value '%s' is defined twice", name);
   return ait_map_put(&scope->values, name, (void *)((uintptr_t)id + 1));
 }
@@ -108,7 +109,7 @@ ait_status ait_pt2_define(ait_pt2_scope *scope, const char *name, ait_type type,
   if (type == AIT_TYPE_TENSOR) AIT_TRY(ait_pt2_tensor_info(scope, name, &info));
   else AIT_TRY(scalar_info(scope, name, type, &info));
   AIT_TRY(ait_graph_add_value(scope->graph, name, &info, out));
-  return remember(scope, name, *out);
+  return ait_pt2_remember(scope, name, *out);
 }
 
 ait_status ait_pt2_define_argument(ait_pt2_scope *scope, const ait_json *argument, uint32_t *out) {
@@ -136,11 +137,26 @@ ait_status ait_pt2_define_argument(ait_pt2_scope *scope, const ait_json *argumen
   return ait_error(AIT_CODE_INVALID_MODEL, "'%s' cannot stand here", member->key);
 }
 
+/* A value of the outer graph as an input of this one. */
+static ait_status capture(ait_pt2_scope *scope, const char *name, uint32_t *out) {
+  uint32_t outer;
+  AIT_TRY(ait_pt2_value(scope->outer, name, &outer));
+  AIT_TRY(ait_grow(scope->in->arena.allocator, (void **)&scope->captures, &scope->capture_capacity, scope->capture_count + 1, sizeof *scope->captures));
+  ait_value_info like = scope->outer->graph->values[outer];
+  AIT_TRY(ait_graph_add_value(scope->graph, name, &like, out));
+  AIT_TRY(ait_pt2_remember(scope, name, *out));
+  scope->captures[scope->capture_count++] = outer;
+  ait_region_input input = {.value = *out, .kind = AIT_INPUT_USER, .name = scope->graph->values[*out].name, .user_index = (int32_t)scope->graph->input_count};
+  return ait_graph_add_input(scope->graph, &input);
+}
+
 ait_status ait_pt2_value(ait_pt2_scope *scope, const char *name, uint32_t *out) {
   void *id;
   if (!name) return ait_error(AIT_CODE_INVALID_MODEL, "a value without a name");
   if (ait_map_get(&scope->subclasses, name, NULL)) return ait_error(AIT_CODE_UNSUPPORTED, "value '%s' is a tensor subclass; only its parts can be read", name);
-  if (!ait_map_get(&scope->values, name, &id)) return ait_error(AIT_CODE_INVALID_MODEL, "value '%s' is used, but nothing before defines it", name);
+  bool known = ait_map_get(&scope->values, name, &id);
+  if (!known && scope->outer) return capture(scope, name, out);
+  if (!known) return ait_error(AIT_CODE_INVALID_MODEL, "value '%s' is used, but nothing before defines it", name);
   *out = (uint32_t)((uintptr_t)id - 1);
   return AIT_OK;
 }
