@@ -139,6 +139,7 @@ static ait_status open_error(zip_source_t *source, zip_error_t *error) {
 }
 
 ait_status ait_npz_parse(const void *data, size_t size, ait_tensor_file *out) {
+  if (size == 0) return ait_error(AIT_CODE_INVALID_MODEL, "the file is empty"); /* an empty archive to libzip */
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t *source = zip_source_buffer_create(data, size, 0, &error);
