@@ -247,7 +247,7 @@ ait_status cli_inputs_random(const cli_args *args, ait_model *model, uint64_t se
     const ait_region_value *v = &region->values[in->value];
     if (port.kind == AIT_VALUE_TENSOR) status = random_tensor(region, v, symbols, port.name, &seed, slot);
     else if (port.kind == AIT_VALUE_INT)
-      *slot = (ait_value){.kind = AIT_VALUE_INT, .as.i = v->shape && region->dims[v->shape[0]].op == AIT_DIM_SYMBOL ? symbols[region->dims[v->shape[0]].a] : 2};
+      *slot = (ait_value){.kind = AIT_VALUE_INT, .as.i = v->rank == 1 && region->dims[v->shape[0]].op == AIT_DIM_SYMBOL ? symbols[region->dims[v->shape[0]].a] : 2};
     else if (port.kind == AIT_VALUE_FLOAT) *slot = (ait_value){.kind = AIT_VALUE_FLOAT, .as.f = 0.5};
     else *slot = (ait_value){.kind = port.kind};
   }
