@@ -1,0 +1,74 @@
+/* Model files to graphs, and to models that run unoptimised or on one backend. */
+#include "tune/tune.h"
+
+ait_status ait_file_context(ait_status status, const char *what, const char *path) {
+  if (status == AIT_OK || strstr(ait_status_message(status), path)) return status;
+  return ait_error_context(status, "cannot %s '%s'", what, path);
+}
+
+static const char *kind_text(ait_file_kind kind) {
+  switch (kind) {
+  case AIT_FILE_TORCHSCRIPT: return "it is a TorchScript file";
+  case AIT_FILE_CHECKPOINT: return "it is a checkpoint (torch.save) without a program";
+  case AIT_FILE_AOTI: return "it is an AOTInductor package: compiled code for one machine and no program";
+  case AIT_FILE_SAFETENSORS: return "it holds weights without a program";
+  case AIT_FILE_ONNX: return "ONNX files are not read by this version";
+  default: return "its format is not known";
+  }
+}
+
+ait_status ait_graph_open(const char *path, const ait_load_options *options, ait_graph **out) {
+  ait_load_options defaults;
+  if (!options) ait_load_options_init(&defaults), options = &defaults;
+  ait_file_kind kind;
+  *out = NULL;
+  AIT_TRY(ait_import_detect(path, &kind));
+  ait_import_options import = {.model_name = options->model_name};
+  if (kind == AIT_FILE_PT2 || kind == AIT_FILE_AOTI || kind == AIT_FILE_UNKNOWN) return ait_import_pt2(options->allocator, path, &import, out);
+  return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "cannot import '%s': %s", path, kind_text(kind)),
+                        "save an exported program: torch.export.save(torch.export.export(model, args), \"model.pt2\")");
+}
+
+/* What an imported model keeps alive. */
+typedef struct imported {
+  ait_allocator allocator;
+  ait_graph *graph;
+  ait_region *region;
+  ait_plan plan;
+} imported;
+
+static void imported_release(void *owner) {
+  imported *m = owner;
+  ait_plan_deinit(&m->plan);
+  ait_graph_region_destroy(m->allocator, m->region);
+  ait_graph_destroy(m->graph);
+  ait_free(m->allocator, m, sizeof *m);
+}
+
+static ait_status build_model(const char *path, const ait_load_options *options, imported *m, ait_model **out) {
+  const ait_backend *backend = ait_backend_find(options->backend ? options->backend : "reference");
+  if (!backend)
+    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no backend '%s'", options->backend), "'ait backends' lists them");
+  AIT_TRY(ait_graph_open(path, options, &m->graph));
+  AIT_TRY(ait_graph_region(m->graph, m->allocator, &m->region));
+  ait_build_request request = {.allocator = m->allocator, .backend = backend, .options = options->knobs, .cpu_mask = options->cpu_mask};
+  AIT_TRY(ait_plan_build(m->graph, &request, NULL, &m->plan));
+  return ait_model_create(m->allocator, m->region, ait_weight_store_provider(m->graph->weights), &m->plan, m, imported_release, out);
+}
+
+ait_status ait_model_import(const char *path, const ait_load_options *options, ait_model **out) {
+  ait_load_options defaults;
+  if (!options) ait_load_options_init(&defaults), options = &defaults;
+  *out = NULL;
+  ait_file_kind kind;
+  ait_status status = ait_import_detect(path, &kind);
+  if (status != AIT_OK) return ait_file_context(status, "import", path);
+  if (kind == AIT_FILE_AIT) return ait_model_load(path, options, out);
+  imported *m = ait_alloc_zero(options->allocator, sizeof *m, _Alignof(imported));
+  if (!m) return AIT_OOM();
+  m->allocator = options->allocator;
+  m->plan.allocator = options->allocator;
+  status = build_model(path, options, m, out);
+  if (status != AIT_OK) imported_release(m);
+  return ait_file_context(status, "import", path);
+}

@@ -1,0 +1,46 @@
+/* Front door of the tune room: building plans, measuring and judging candidates, the record, the report, and the tools that look into
+ * models. The public functions of tune.h, tools.h and ait_model_import live here. */
+#ifndef AIT_SRC_TUNE_H
+#define AIT_SRC_TUNE_H
+
+#include "artifact/artifact.h"
+#include "backends/registry.h"
+#include "import/import.h"
+#include "ir/ir.h"
+#include "passes/passes.h"
+#include "runtime/runtime.h"
+#include <ait/tools.h>
+#include <ait/tune.h>
+
+/* ---- plan_build.c ----------------------------------------------------------------------------------------------------------------*/
+/* "key=value,key=value" as options; the strings live in *out_text. */
+typedef struct ait_option_list {
+  ait_allocator allocator;
+  char *text;
+  size_t text_size;
+  ait_option *items;
+  uint32_t count;
+} ait_option_list;
+ait_status ait_option_list_parse(ait_allocator a, const char *text, ait_option_list *out) AIT_MUST_USE; /* text may be NULL */
+void ait_option_list_deinit(ait_option_list *list);
+
+typedef struct ait_build_request {
+  ait_allocator allocator;
+  const ait_backend *backend;
+  const char *options; /* knobs, or NULL */
+  uint64_t cpu_mask;
+  ait_pass_context passes; /* allocator ignored */
+} ait_build_request;
+/* A plan of one step: the whole graph on one backend. The raw graph is left as it is (folded constants join its weight store).
+ * Errors: unsupported with the backend's first reason. notes: may be NULL, else filled by the backend's `supports`. */
+ait_status ait_plan_build(const ait_graph *raw, const ait_build_request *request, ait_support *notes, ait_plan *out) AIT_MUST_USE;
+/* The graph in the form that the backend takes: raw, or after its pipeline. A new graph, owned by the caller. */
+ait_status ait_plan_lower(const ait_graph *raw, const ait_build_request *request, ait_graph **out) AIT_MUST_USE;
+
+/* ---- import_model.c --------------------------------------------------------------------------------------------------------------*/
+/* The raw graph of a model file, or of the portable part of an .ait. */
+ait_status ait_graph_open(const char *path, const ait_load_options *options, ait_graph **out) AIT_MUST_USE;
+/* The file's name in front of every error. */
+ait_status ait_file_context(ait_status status, const char *what, const char *path) AIT_MUST_USE;
+
+#endif
