@@ -1,0 +1,288 @@
+/* In-place operators become pure ones. Every tensor that something may write is a root with views over it; a write makes a new value of the
+ * root (through the inverse of each view), and later uses of the root or of any view of it read from that. What a graph input holds at the
+ * end becomes a state (or input) output.
+ *
+ * Refused, by name: writes whose effect cannot be told without strides (through reshape or contiguous that may or may not copy), writes
+ * through expand, as_strided and other views without an inverse, and weights that share storage with one that is written. */
+#include "passes/rewrite.h"
+
+enum { VIEW_DEPTH_LIMIT = 64, GRAPH_DEPTH_LIMIT = 32 };
+
+/* What is known of a tensor value. Indexed by value id; ids made by this pass have none and are their own contents. */
+typedef struct alias {
+  bool tracked;
+  bool uncertain;    /* may be a copy of `parent`, or a view of it */
+  uint32_t parent;   /* AIT_NO_INDEX: a root */
+  ait_node *view;    /* how it is made from parent */
+  uint32_t root;
+  uint32_t current;  /* value that holds its contents now */
+  uint64_t stamp;    /* the root's version when `current` was made */
+  uint64_t version;  /* roots: number of writes */
+} alias;
+
+typedef struct functionaliser {
+  ait_graph *g;
+  const ait_pass_context *context;
+  alias *aliases;
+  size_t count;
+  ait_rewrite w;
+  bool changed;
+} functionaliser;
+
+static ait_status refuse(const functionaliser *f, const ait_node *n, const char *why) {
+  AIT_UNUSED(f);
+  return ait_error(AIT_CODE_UNSUPPORTED, "node '%s' (%s) cannot be made functional: %s", n->name ? n->name : "?", n->op_name, why);
+}
+
+static alias *alias_of(functionaliser *f, uint32_t v) { return v < f->count && f->aliases[v].tracked ? &f->aliases[v] : NULL; }
+
+static void make_root(functionaliser *f, uint32_t v) {
+  if (v < f->count) f->aliases[v] = (alias){.tracked = true, .parent = AIT_NO_INDEX, .root = v, .current = v};
+}
+
+static void make_view(functionaliser *f, uint32_t v, uint32_t parent, ait_node *view, bool uncertain) {
+  alias *p = alias_of(f, parent);
+  if (v >= f->count || !p) return;
+  f->aliases[v] = (alias){.tracked = true, .uncertain = uncertain, .parent = parent, .view = view, .root = p->root, .current = v, .stamp = f->aliases[p->root].version};
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------------------------*/
+/* A copy of the view's node, applied to another value. */
+static ait_status replay(functionaliser *f, const ait_node *view, uint32_t from, uint32_t like, uint32_t *out) {
+  ait_arg args[AIT_MAX_RANK];
+  ait_node *n;
+  if (view->arg_count > AIT_COUNT(args)) return refuse(f, view, "too many arguments");
+  memcpy(args, view->args, view->arg_count * sizeof *args);
+  args[0] = ait_arg_value(from);
+  ait_value_info info = f->g->values[like];
+  AIT_TRY(ait_graph_add_value(f->g, info.name, &info, out));
+  return ait_graph_add_node(f->g, f->w.at, view->op, view->op_name, 0, args, view->arg_count, out, 1, view->name, view->module, &n);
+}
+
+/* The value that holds v's contents now. */
+static ait_status current_of(functionaliser *f, uint32_t v, const ait_node *user, uint32_t *out) {
+  uint32_t chain[VIEW_DEPTH_LIMIT];
+  uint32_t depth = 0;
+  alias *a = alias_of(f, v);
+  *out = v;
+  if (!a) return AIT_OK;
+  uint64_t version = f->aliases[a->root].version;
+  while (a->parent != AIT_NO_INDEX && a->stamp != version) {
+    if (a->uncertain) return refuse(f, user, "what it reads may or may not be a view of a tensor that was written");
+    if (depth == VIEW_DEPTH_LIMIT) return refuse(f, user, "views are nested too deep");
+    chain[depth++] = v;
+    v = a->parent;
+    a = alias_of(f, v);
+  }
+  *out = a->current;
+  while (depth > 0) {
+    alias *view = alias_of(f, chain[--depth]);
+    AIT_TRY(replay(f, view->view, *out, chain[depth], out));
+    view->current = *out;
+    view->stamp = version;
+  }
+  return AIT_OK;
+}
+
+static ait_status current_arg(functionaliser *f, ait_node *n, ait_arg *a, int depth) {
+  if (depth > GRAPH_DEPTH_LIMIT) return refuse(f, n, "lists are nested too deep");
+  if (a->kind == AIT_ARG_VALUE) return current_of(f, a->as.value, n, &a->as.value);
+  if (a->kind != AIT_ARG_LIST || a->count == 0) return AIT_OK;
+  ait_arg *list = AIT_ARENA_ARRAY(f->g->arena, ait_arg, a->count);
+  if (!list) return AIT_OOM();
+  for (uint32_t i = 0; i < a->count; ++i) {
+    list[i] = a->as.list[i];
+    AIT_TRY(current_arg(f, n, &list[i], depth + 1));
+  }
+  a->as.list = list;
+  return AIT_OK;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------------------------*/
+static ait_status emit_raw(functionaliser *f, const char *op, const ait_arg *args, uint32_t count, uint32_t like, uint32_t *out) {
+  const ait_op *row = ait_op_find(op);
+  ait_node *n;
+  ait_value_info info = f->g->values[like];
+  AIT_TRY(ait_graph_add_value(f->g, info.name, &info, out));
+  return ait_graph_add_node(f->g, f->w.at, row, row->name, 0, args, count, out, 1, f->w.name, f->w.module, &n);
+}
+
+/* The parent's new contents when its view has become `value`. */
+static ait_status invert(functionaliser *f, const ait_node *view, uint32_t parent_now, uint32_t parent, uint32_t value, uint32_t *out) {
+  const char *op = view->op->name;
+  const ait_arg *a = view->args;
+  ait_arg shape[AIT_MAX_RANK];
+  *out = value;
+  if (!strcmp(op, "aten.alias")) return AIT_OK;
+  if (!strcmp(op, "aten.view")) {
+    if (!ait_shape_args(f->g, parent, shape)) return refuse(f, view, "the size of what it views is not known before running");
+    ait_arg args[2] = {ait_arg_value(value), ait_arg_list(shape, (uint32_t)f->g->values[parent].rank)};
+    return emit_raw(f, "aten.reshape", args, 2, parent, out);
+  }
+  if (!strcmp(op, "aten.permute")) {
+    for (uint32_t i = 0; i < a[1].count; ++i) shape[a[1].as.list[i].as.i] = ait_arg_int(i);
+    ait_arg args[2] = {ait_arg_value(value), ait_arg_list(shape, a[1].count)};
+    return emit_raw(f, "aten.permute", args, 2, parent, out);
+  }
+  if (!strcmp(op, "aten.slice.Tensor")) {
+    ait_arg args[6] = {ait_arg_value(parent_now), ait_arg_value(value), a[1], a[2], a[3], a[4]};
+    return emit_raw(f, "aten.slice_scatter", args, 6, parent, out);
+  }
+  if (!strcmp(op, "aten.select.int")) {
+    ait_arg args[4] = {ait_arg_value(parent_now), ait_arg_value(value), a[1], a[2]};
+    return emit_raw(f, "aten.select_scatter", args, 4, parent, out);
+  }
+  return refuse(f, view, "something writes through this view, which has no inverse");
+}
+
+static ait_status write_value(functionaliser *f, const ait_node *n, uint32_t target, uint32_t value) {
+  alias *a = alias_of(f, target);
+  if (!a) return refuse(f, n, "it writes into a value that is no tensor of this graph");
+  for (uint32_t t = target; f->aliases[t].parent != AIT_NO_INDEX; t = f->aliases[t].parent)
+    if (f->aliases[t].uncertain) return refuse(f, n, "it writes into what may or may not be a view of another tensor");
+  uint32_t root = a->root, child = target, child_value = value;
+  for (uint32_t t = target; t != root; t = f->aliases[t].parent) {
+    uint32_t parent = f->aliases[t].parent, parent_now, parent_value;
+    AIT_TRY(current_of(f, parent, n, &parent_now));
+    AIT_TRY(invert(f, f->aliases[t].view, parent_now, parent, child_value, &parent_value));
+    child = parent;
+    child_value = parent_value;
+  }
+  AIT_UNUSED(child);
+  f->aliases[root].current = child_value;
+  ++f->aliases[root].version;
+  a = alias_of(f, target);
+  a->current = value;
+  a->stamp = f->aliases[root].version;
+  return AIT_OK;
+}
+
+/* The functional result has the dtype and shape that the operator gives; the tensor that is written keeps its own. */
+static ait_status fit_to(functionaliser *f, uint32_t value, uint32_t target, uint32_t *out) {
+  const ait_value_info *v = &f->g->values[value], *t = &f->g->values[target];
+  *out = value;
+  if (v->dtype == t->dtype) return AIT_OK;
+  ait_arg args[7] = {ait_arg_value(value), ait_arg_dtype(t->dtype)};
+  const ait_op *row = ait_op_find("aten._to_copy");
+  for (uint32_t i = 2; i < row->param_count && i < AIT_COUNT(args); ++i) args[i] = row->params[i].default_value;
+  return emit_raw(f, "aten._to_copy", args, row->param_count, target, out);
+}
+
+/* An in-place node: its pure form, then the write. The functional result's dtype is the promotion of what it reads. */
+static ait_status rewrite_inplace(functionaliser *f, ait_node *n, uint32_t target) {
+  uint32_t result = n->results[0], value;
+  ait_value_info info = f->g->values[target];
+  info.dtype = f->g->values[result].dtype;
+  AIT_TRY(ait_graph_add_value(f->g, info.name, &info, &value));
+  ait_node *pure;
+  ait_rewrite w = ait_rewrite_at(f->g, f->context, n);
+  f->w = w;
+  AIT_TRY(ait_graph_add_node(f->g, n, n->op, n->op_name, 0, n->args, n->arg_count, &value, 1, n->name, n->module, &pure));
+  AIT_TRY(fit_to(f, value, target, &value));
+  AIT_TRY(write_value(f, n, target, value));
+  ait_graph_replace_uses(f->g, result, target); /* the result is the written tensor itself */
+  ait_graph_remove_node(f->g, n);
+  f->changed = true;
+  return AIT_OK;
+}
+
+static ait_status functionalise_graph(ait_graph *g, const ait_pass_context *context, bool *changed, int depth);
+
+/* Nested graphs must be pure towards the outside. */
+static ait_status nested_graphs(functionaliser *f, ait_node *n, int depth) {
+  for (uint32_t i = 0; i < n->arg_count; ++i) {
+    if (n->args[i].kind != AIT_ARG_GRAPH) continue;
+    ait_graph *body = (ait_graph *)(uintptr_t)n->args[i].as.graph;
+    AIT_TRY(functionalise_graph(body, f->context, &f->changed, depth + 1));
+  }
+  return AIT_OK;
+}
+
+static bool training_statistics(const ait_node *n) {
+  int32_t training = ait_op_param(n->op, "training");
+  return training >= 0 && strstr(n->op->name, "batch_norm") && !strstr(n->op->name, "functional") && !strstr(n->op->name, "no_stats") && ait_arg_flag(&n->args[training]);
+}
+
+static ait_status visit(functionaliser *f, ait_node *n, int depth) {
+  uint32_t target = n->arg_count && n->args[0].kind == AIT_ARG_VALUE ? n->args[0].as.value : AIT_NO_INDEX;
+  f->w = ait_rewrite_at(f->g, f->context, n);
+  AIT_TRY(nested_graphs(f, n, depth));
+  if (training_statistics(n)) return refuse(f, n, "it updates running statistics: the model was exported in training mode");
+  if (n->op->traits & AIT_OP_MUTATES) return refuse(f, n, "it writes into its arguments in a way that is not modelled");
+  for (uint32_t i = 0; i < n->arg_count; ++i) AIT_TRY(current_arg(f, n, &n->args[i], 0));
+  if (n->flags & AIT_NODE_INPLACE) {
+    if (target == AIT_NO_INDEX || n->result_count != 1 || f->g->values[target].type != AIT_TYPE_TENSOR) return refuse(f, n, "it does not write into a tensor");
+    return rewrite_inplace(f, n, target);
+  }
+  bool view = n->op->traits & AIT_OP_VIEW, maybe = n->op->traits & AIT_OP_MAYBE_VIEW;
+  for (uint32_t i = 0; i < n->result_count; ++i) {
+    uint32_t r = n->results[i];
+    if (r == AIT_NO_INDEX) continue;
+    bool from_tensor = target != AIT_NO_INDEX && alias_of(f, target);
+    if (!strcmp(n->op->name, "_operator.getitem")) maybe = true; /* elements of lists that stayed: views of what the list was made of */
+    if ((view || maybe) && from_tensor && i == 0) make_view(f, r, target, n, !view);
+    else make_root(f, r);
+  }
+  return AIT_OK;
+}
+
+/* ---- inputs and outputs ----------------------------------------------------------------------------------------------------------*/
+static ait_status check_shared_storage(functionaliser *f, const ait_region_input *written) {
+  const ait_weight_store *store = f->g->root->weights;
+  const ait_weight *w = store ? ait_weight_store_find(store, written->name) : NULL;
+  if (!w) return AIT_OK;
+  for (size_t i = 0; i < f->g->input_count; ++i) {
+    const ait_region_input *other = &f->g->inputs[i];
+    if (other == written || other->kind == AIT_INPUT_USER || !other->name || other->value == AIT_NO_INDEX) continue;
+    const ait_weight *o = ait_weight_store_find(store, other->name);
+    if (o && o->storage == w->storage)
+      return ait_error(AIT_CODE_UNSUPPORTED, "buffer '%s' is written and shares its storage with '%s'", written->name, other->name);
+  }
+  return AIT_OK;
+}
+
+static ait_status add_state_outputs(functionaliser *f) {
+  size_t user_outputs = f->g->output_count;
+  for (size_t i = 0; i < f->g->input_count; ++i) {
+    ait_region_input *in = &f->g->inputs[i];
+    if (in->value == AIT_NO_INDEX) continue;
+    alias *a = alias_of(f, in->value);
+    if (!a || !a->version) continue;
+    if (f->g->root != f->g) return ait_error(AIT_CODE_UNSUPPORTED, "a nested graph writes into its operand '%s'", in->name ? in->name : "?");
+    if (in->kind != AIT_INPUT_USER) AIT_TRY(check_shared_storage(f, in));
+    ait_region_output out = {.arg = ait_arg_value(a->current), .name = in->name, .user_index = in->user_index};
+    out.kind = in->kind == AIT_INPUT_USER ? AIT_OUTPUT_INPUT : AIT_OUTPUT_STATE;
+    for (size_t k = 0; k < user_outputs; ++k)
+      if (f->g->outputs[k].kind == out.kind && f->g->outputs[k].name && in->name && !strcmp(f->g->outputs[k].name, in->name))
+        return ait_error(AIT_CODE_UNSUPPORTED, "'%s' is written in place and has a mutation output, too", in->name);
+    in->mutated = true;
+    AIT_TRY(ait_graph_add_output(f->g, &out));
+  }
+  return AIT_OK;
+}
+
+static ait_status functionalise_graph(ait_graph *g, const ait_pass_context *context, bool *changed, int depth) {
+  if (depth > GRAPH_DEPTH_LIMIT) return ait_error(AIT_CODE_LIMIT, "graphs are nested more than %d deep", GRAPH_DEPTH_LIMIT);
+  functionaliser f = {.g = g, .context = context, .count = g->value_count};
+  f.aliases = ait_alloc_zero(context->allocator, (f.count + 1) * sizeof *f.aliases, _Alignof(alias));
+  if (!f.aliases) return AIT_OOM();
+  ait_status status = AIT_OK;
+  for (size_t i = 0; i < g->input_count; ++i)
+    if (g->inputs[i].value != AIT_NO_INDEX && g->values[g->inputs[i].value].type == AIT_TYPE_TENSOR) make_root(&f, g->inputs[i].value);
+  for (ait_node *n = g->first, *next; n && status == AIT_OK; n = next) {
+    next = n->next;
+    status = visit(&f, n, depth);
+  }
+  ait_node end = {.op_name = "output", .name = "output"};
+  f.w = (ait_rewrite){.graph = g, .context = context, .name = "output", .module = AIT_NO_INDEX};
+  for (size_t i = 0; i < g->output_count && status == AIT_OK; ++i)
+    if (g->outputs[i].arg.kind == AIT_ARG_VALUE) status = current_of(&f, g->outputs[i].arg.as.value, &end, &g->outputs[i].arg.as.value);
+  if (status == AIT_OK) status = add_state_outputs(&f);
+  *changed |= f.changed;
+  ait_free(context->allocator, f.aliases, (f.count + 1) * sizeof *f.aliases);
+  return status;
+}
+
+ait_status ait_pass_functionalise(ait_graph *g, const ait_pass_context *context, bool *changed) {
+  return functionalise_graph(g, context, changed, 0);
+}
