@@ -17,6 +17,14 @@ typedef struct ait_pass {
   bool changes_numbers; /* declared: not required to give bit-equal results */
 } ait_pass;
 
+/* The passes themselves: ait_pass_<function>, from passes.inc. */
+#define AIT_PASS(function, name, changes, help) \
+  ait_status ait_pass_##function(ait_graph *graph, const ait_pass_context *context, bool *out_changed) AIT_MUST_USE;
+#define AIT_PIPELINE(name, passes, help)
+#include "passes/passes.inc"
+#undef AIT_PASS
+#undef AIT_PIPELINE
+
 size_t ait_pass_count(void);
 const ait_pass *ait_pass_at(size_t index);
 const ait_pass *ait_pass_find(const char *name);

@@ -1,12 +1,6 @@
 /* Runs pipelines, verifying after each pass. */
 #include "passes/passes.h"
 
-#define AIT_PASS(function, name, changes, help) ait_status ait_pass_##function(ait_graph *, const ait_pass_context *, bool *);
-#define AIT_PIPELINE(name, passes, help)
-#include "passes/passes.inc"
-#undef AIT_PASS
-#undef AIT_PIPELINE
-
 static const ait_pass passes[] = {
 #define AIT_PASS(function, name, changes, help) {name, help, ait_pass_##function, changes},
 #define AIT_PIPELINE(name, passes, help)
