@@ -149,12 +149,11 @@ static ait_status check_args(const verifier *v, const ait_node *n, int depth) {
 /* ---- nodes ---------------------------------------------------------------------------------------------------------------------------*/
 
 static ait_status check_dialect(const verifier *v, const ait_node *n) {
-  uint32_t aliasing = AIT_OP_VIEW | AIT_OP_MUTATES;
   if (n->op->dialects & v->g->dialect) {
     if (v->g->dialect == AIT_DIALECT_CORE && (n->flags & AIT_NODE_INPLACE)) return fault(v, "in-place node in a core graph");
     return AIT_OK;
   }
-  if (v->g->dialect == AIT_DIALECT_CORE && !(n->op->traits & aliasing) && !(n->flags & AIT_NODE_INPLACE)) return AIT_OK;
+  if (v->g->dialect == AIT_DIALECT_CORE && !(n->op->traits & AIT_OP_MUTATES) && !(n->flags & AIT_NODE_INPLACE)) return AIT_OK;
   return fault(v, "operator does not belong to the %s dialect", v->g->dialect == AIT_DIALECT_RAW ? "raw" : "core");
 }
 

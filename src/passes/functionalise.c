@@ -2,7 +2,7 @@
  * root (through the inverse of each view), and later uses of the root or of any view of it read from that. What a graph input holds at the
  * end becomes a state (or input) output.
  *
- * Refused, by name: writes whose effect cannot be told without strides (through reshape or contiguous that may or may not copy), writes
+ * Refused, by name: reads of a tensor after a write through what may or may not be a view of it (reshape, contiguous), writes
  * through expand, as_strided and other views without an inverse, and weights that share storage with one that is written. */
 #include "passes/rewrite.h"
 
@@ -14,10 +14,10 @@ typedef struct alias {
   bool uncertain;    /* may be a copy of `parent`, or a view of it */
   uint32_t parent;   /* AIT_NO_INDEX: a root */
   ait_node *view;    /* how it is made from parent */
-  uint32_t root;
   uint32_t current;  /* value that holds its contents now */
   uint64_t stamp;    /* the root's version when `current` was made */
   uint64_t version;  /* roots: number of writes */
+  bool lost;         /* roots: something wrote through what may have been a view of it: must not be read any more */
 } alias;
 
 typedef struct functionaliser {
@@ -36,14 +36,19 @@ static ait_status refuse(const functionaliser *f, const ait_node *n, const char 
 
 static alias *alias_of(functionaliser *f, uint32_t v) { return v < f->count && f->aliases[v].tracked ? &f->aliases[v] : NULL; }
 
+static uint32_t root_of(const functionaliser *f, uint32_t v) {
+  while (f->aliases[v].parent != AIT_NO_INDEX) v = f->aliases[v].parent; /* parents are older: this ends */
+  return v;
+}
+
 static void make_root(functionaliser *f, uint32_t v) {
-  if (v < f->count) f->aliases[v] = (alias){.tracked = true, .parent = AIT_NO_INDEX, .root = v, .current = v};
+  if (v < f->count) f->aliases[v] = (alias){.tracked = true, .parent = AIT_NO_INDEX, .current = v};
 }
 
 static void make_view(functionaliser *f, uint32_t v, uint32_t parent, ait_node *view, bool uncertain) {
   alias *p = alias_of(f, parent);
   if (v >= f->count || !p) return;
-  f->aliases[v] = (alias){.tracked = true, .uncertain = uncertain, .parent = parent, .view = view, .root = p->root, .current = v, .stamp = f->aliases[p->root].version};
+  f->aliases[v] = (alias){.tracked = true, .uncertain = uncertain, .parent = parent, .view = view, .current = v, .stamp = f->aliases[root_of(f, parent)].version};
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------------------*/
@@ -66,7 +71,9 @@ static ait_status current_of(functionaliser *f, uint32_t v, const ait_node *user
   alias *a = alias_of(f, v);
   *out = v;
   if (!a) return AIT_OK;
-  uint64_t version = f->aliases[a->root].version;
+  const alias *root = &f->aliases[root_of(f, v)];
+  if (root->lost) return refuse(f, user, "what it reads may or may not have been written, through what may or may not be a view of it");
+  uint64_t version = root->version;
   while (a->parent != AIT_NO_INDEX && a->stamp != version) {
     if (a->uncertain) return refuse(f, user, "what it reads may or may not be a view of a tensor that was written");
     if (depth == VIEW_DEPTH_LIMIT) return refuse(f, user, "views are nested too deep");
@@ -135,20 +142,26 @@ static ait_status invert(functionaliser *f, const ait_node *view, uint32_t paren
   return refuse(f, view, "something writes through this view, which has no inverse");
 }
 
+/* From here on the value stands for itself. Whether its parent sees the write is not known: the parent must not be read again. */
+static void cut_uncertain(functionaliser *f, uint32_t v) {
+  uint32_t root = root_of(f, v);
+  f->aliases[v].version = f->aliases[root].version;
+  f->aliases[v].parent = AIT_NO_INDEX;
+  f->aliases[root].lost = true;
+}
+
 static ait_status write_value(functionaliser *f, const ait_node *n, uint32_t target, uint32_t value) {
   alias *a = alias_of(f, target);
   if (!a) return refuse(f, n, "it writes into a value that is no tensor of this graph");
   for (uint32_t t = target; f->aliases[t].parent != AIT_NO_INDEX; t = f->aliases[t].parent)
-    if (f->aliases[t].uncertain) return refuse(f, n, "it writes into what may or may not be a view of another tensor");
-  uint32_t root = a->root, child = target, child_value = value;
+    if (f->aliases[t].uncertain) cut_uncertain(f, t);
+  uint32_t root = root_of(f, target), child_value = value;
   for (uint32_t t = target; t != root; t = f->aliases[t].parent) {
     uint32_t parent = f->aliases[t].parent, parent_now, parent_value;
     AIT_TRY(current_of(f, parent, n, &parent_now));
     AIT_TRY(invert(f, f->aliases[t].view, parent_now, parent, child_value, &parent_value));
-    child = parent;
     child_value = parent_value;
   }
-  AIT_UNUSED(child);
   f->aliases[root].current = child_value;
   ++f->aliases[root].version;
   a = alias_of(f, target);
@@ -247,6 +260,7 @@ static ait_status add_state_outputs(functionaliser *f) {
     ait_region_input *in = &f->g->inputs[i];
     if (in->value == AIT_NO_INDEX) continue;
     alias *a = alias_of(f, in->value);
+    if (a && a->lost) return ait_error(AIT_CODE_UNSUPPORTED, "input '%s' may or may not be written, through what may or may not be a view of it", in->name ? in->name : "?");
     if (!a || !a->version) continue;
     if (f->g->root != f->g) return ait_error(AIT_CODE_UNSUPPORTED, "a nested graph writes into its operand '%s'", in->name ? in->name : "?");
     if (in->kind != AIT_INPUT_USER) AIT_TRY(check_shared_storage(f, in));

@@ -69,6 +69,34 @@ bool ait_dim_eval(const ait_dim_expr *dims, const int64_t *symbol_values, ait_di
   return eval(dims, symbol_values, d, &budget, out);
 }
 
+/* Undoes the outer operation: what must the unknown side be, so that the whole is `value`? */
+static bool invert(ait_dim_op op, bool left_unknown, int64_t known, int64_t value, int64_t *out) {
+  int64_t rest;
+  switch (op) {
+    case AIT_DIM_ADD: return !__builtin_sub_overflow(value, known, out);
+    case AIT_DIM_SUB: return left_unknown ? !ait_add_overflows(value, known, out) : !__builtin_sub_overflow(known, value, out);
+    case AIT_DIM_MUL: return known != 0 && modulo(value, known, &rest) && rest == 0 && floor_divide(value, known, out);
+    default: return false; /* floordiv, min and the like do not tell their operand */
+  }
+}
+
+bool ait_dim_bind(const ait_dim_expr *dims, int64_t *symbol_values, ait_dim d, int64_t value) {
+  for (int steps = 0; steps < 500; ++steps) {
+    const ait_dim_expr *e = &dims[d];
+    if (e->op == AIT_DIM_SYMBOL) {
+      if (symbol_values[e->a] != INT64_MIN) return false;
+      symbol_values[e->a] = value;
+      return true;
+    }
+    if (e->op == AIT_DIM_CONST || e->op == AIT_DIM_UNKNOWN || e->a >= d || e->b >= d) return false;
+    int64_t a, b;
+    bool has_a = ait_dim_eval(dims, symbol_values, e->a, &a), has_b = ait_dim_eval(dims, symbol_values, e->b, &b);
+    if (has_a == has_b || !invert(e->op, has_b, has_a ? a : b, value, &value)) return false;
+    d = has_a ? e->b : e->a;
+  }
+  return false;
+}
+
 void ait_dim_eval_all(const ait_dim_expr *dims, uint32_t count, const int64_t *symbol_values, int64_t *out) {
   for (uint32_t d = 0; d < count; d++) {
     const ait_dim_expr *e = &dims[d];

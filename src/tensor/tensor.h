@@ -61,6 +61,9 @@ bool ait_strides_fit(int32_t rank, const int64_t *shape, const int64_t *strides,
 /* ---- symbolic sizes (dims.c) -----------------------------------------------------------------------------------------------------
  * Evaluates with symbol values (INT64_MIN: unbound). false: unbound, unknown, overflow, division by zero, or too deep (500 levels). */
 bool ait_dim_eval(const ait_dim_expr *dims, const int64_t *symbol_values, ait_dim d, int64_t *out);
+/* The size `value` of an input tells a symbol: binds the one unbound symbol of the expression (4*s0 + 1 by solving) and returns true; false
+ * when all are bound, several are not, or it cannot be solved. Call it over all input sizes until none binds any more. */
+bool ait_dim_bind(const ait_dim_expr *dims, int64_t *symbol_values, ait_dim d, int64_t value);
 /* All of a table at once, each expression once; INT64_MIN where ait_dim_eval is false. Any depth. */
 void ait_dim_eval_all(const ait_dim_expr *dims, uint32_t count, const int64_t *symbol_values, int64_t *out);
 

@@ -170,14 +170,14 @@ static ait_status null_instance_create(void *loaded, ait_allocator allocator, vo
 static ait_status bind_symbols(null_instance *in, const ait_value *inputs) {
   const null_loaded *l = in->loaded;
   for (uint32_t i = 0; i < l->header->symbol_count; ++i) in->symbols[i] = INT64_MIN;
-  for (uint32_t i = 0; i < l->header->input_count; ++i) {
-    const null_port *port = &l->inputs[i];
-    if (!port->is_tensor || inputs[i].kind != AIT_VALUE_TENSOR) continue;
-    const ait_tensor *t = &inputs[i].as.tensor;
-    if (t->rank != port->rank) return ait_error(AIT_CODE_INVALID_ARGUMENT, "input %u has rank %d, not %d", i, t->rank, port->rank);
-    for (int32_t d = 0; d < t->rank; ++d) {
-      const ait_dim_expr *e = &l->dims[port->dims[d]];
-      if (e->op == AIT_DIM_SYMBOL) in->symbols[e->a] = t->shape[d];
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (uint32_t i = 0; i < l->header->input_count; ++i) {
+      const null_port *port = &l->inputs[i];
+      if (!port->is_tensor || inputs[i].kind != AIT_VALUE_TENSOR) continue;
+      const ait_tensor *t = &inputs[i].as.tensor;
+      if (t->rank != port->rank) return ait_error(AIT_CODE_INVALID_ARGUMENT, "input %u has rank %d, not %d", i, t->rank, port->rank);
+      for (int32_t d = 0; d < t->rank; ++d) progress |= ait_dim_bind(l->dims, in->symbols, port->dims[d], t->shape[d]);
     }
   }
   return AIT_OK;

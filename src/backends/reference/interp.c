@@ -169,21 +169,25 @@ ait_status ait_ref_execute(ait_ref_frame *f) {
 }
 
 /* ---- symbols ---------------------------------------------------------------------------------------------------------------------*/
-static void bind_dim(const ait_region *region, ait_dim dim, int64_t size, int64_t *symbols) {
-  if (dim >= region->dim_count) return;
-  const ait_dim_expr *e = &region->dims[dim];
-  if (e->op == AIT_DIM_SYMBOL && e->a < region->symbol_count && symbols[e->a] == INT64_MIN) symbols[e->a] = size;
+static bool bind_dim(const ait_region *region, ait_dim dim, int64_t size, int64_t *symbols) {
+  return dim < region->dim_count && ait_dim_bind(region->dims, symbols, dim, size);
+}
+
+static bool bind_input(const ait_region *region, uint32_t id, const ait_ref_value *value, int64_t *symbols) {
+  const ait_region_value *declared = &region->values[id];
+  bool bound = false;
+  if (value->type == AIT_TYPE_INT && declared->type == AIT_TYPE_INT && declared->shape) return bind_dim(region, declared->shape[0], value->as.i, symbols);
+  if (value->type != AIT_TYPE_TENSOR || declared->rank != value->as.tensor.rank) return false;
+  for (int32_t d = 0; d < declared->rank; ++d) bound |= bind_dim(region, declared->shape[d], value->as.tensor.shape[d], symbols);
+  return bound;
 }
 
 void ait_ref_bind_symbols(const ait_region *region, const ait_ref_value *values, int64_t *symbols) {
-  for (uint32_t i = 0; i < region->input_count; ++i) {
-    uint32_t id = region->inputs[i].value;
-    if (id >= region->value_count) continue;
-    const ait_region_value *declared = &region->values[id];
-    if (values[id].type == AIT_TYPE_INT && declared->type == AIT_TYPE_INT && declared->shape)
-      bind_dim(region, declared->shape[0], values[id].as.i, symbols);
-    if (values[id].type != AIT_TYPE_TENSOR || declared->rank != values[id].as.tensor.rank) continue;
-    for (int32_t d = 0; d < declared->rank; ++d) bind_dim(region, declared->shape[d], values[id].as.tensor.shape[d], symbols);
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (uint32_t i = 0; i < region->input_count; ++i)
+      if (region->inputs[i].value < region->value_count)
+        progress |= bind_input(region, region->inputs[i].value, &values[region->inputs[i].value], symbols);
   }
 }
 

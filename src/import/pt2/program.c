@@ -76,14 +76,43 @@ static void back_symbol(ait_graph *g, ait_dim dim, bool is_size) {
   if (!is_size && symbol->min == 0) symbol->min = INT64_MIN; /* an int argument may be negative, unless its range says otherwise */
 }
 
-/* A size or int argument of the caller's that is a bare symbol binds it. */
-static void back_symbols(ait_graph *g) {
+/* A size like 8*s39 tells its symbol, when the others in it are told elsewhere: tried with any value that the operations allow. */
+static bool back_by_solving(ait_graph *g, ait_dim dim, int64_t *symbols) {
+  for (uint32_t steps = 0; g->dims[dim].op != AIT_DIM_SYMBOL && steps < 64; ++steps) {
+    const ait_dim_expr *e = &g->dims[dim];
+    int64_t a, b;
+    if (e->op != AIT_DIM_ADD && e->op != AIT_DIM_SUB && e->op != AIT_DIM_MUL) return false;
+    bool has_a = ait_dim_eval(g->dims, symbols, e->a, &a), has_b = ait_dim_eval(g->dims, symbols, e->b, &b);
+    if (has_a == has_b) return false;
+    dim = has_a ? e->b : e->a;
+  }
+  if (g->dims[dim].op != AIT_DIM_SYMBOL || symbols[g->dims[dim].a] != INT64_MIN) return false;
+  symbols[g->dims[dim].a] = 1;
+  g->symbols[g->dims[dim].a].backed = true;
+  return true;
+}
+
+/* A size or int argument of the caller's that is a symbol binds it; then the expressions with one symbol left. */
+static ait_status back_symbols(ait_graph *g) {
   for (size_t i = 0; i < g->input_count; ++i) {
     if (g->inputs[i].kind != AIT_INPUT_USER || g->inputs[i].value == AIT_NO_INDEX) continue;
     const ait_value_info *v = &g->values[g->inputs[i].value];
     for (int32_t d = 0; v->type == AIT_TYPE_TENSOR && d < v->rank; ++d) back_symbol(g, v->shape[d], true);
     if (v->type == AIT_TYPE_INT) back_symbol(g, v->scalar, false);
   }
+  int64_t *symbols = ait_alloc(g->allocator, (g->symbol_count + 1) * sizeof *symbols, _Alignof(int64_t));
+  if (!symbols) return AIT_OOM();
+  for (size_t i = 0; i < g->symbol_count; ++i) symbols[i] = g->symbols[i].backed ? 1 : INT64_MIN;
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (size_t i = 0; i < g->input_count; ++i) {
+      if (g->inputs[i].kind != AIT_INPUT_USER || g->inputs[i].value == AIT_NO_INDEX) continue;
+      const ait_value_info *v = &g->values[g->inputs[i].value];
+      for (int32_t d = 0; v->type == AIT_TYPE_TENSOR && d < v->rank; ++d) progress |= back_by_solving(g, v->shape[d], symbols);
+    }
+  }
+  ait_free(g->allocator, symbols, (g->symbol_count + 1) * sizeof *symbols);
+  return AIT_OK;
 }
 
 /* ---- guards ----------------------------------------------------------------------------------------------------------------------*/
