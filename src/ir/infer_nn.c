@@ -184,7 +184,7 @@ static ait_status pool(const infer_call *c, bool dilated, uint32_t ceil_arg) {
 ait_status infer_rule_max_pool(const infer_call *c) { return pool(c, true, 5); }
 ait_status infer_rule_avg_pool(const infer_call *c) { return pool(c, false, 4); }
 
-/* The last dims become output_size; none keeps a dim. */
+/* The last dims become output_size. */
 ait_status infer_rule_resize(const infer_call *c) {
   const ait_value_info *x;
   const ait_arg *sizes = &c->args[1];
@@ -194,8 +194,7 @@ ait_status infer_rule_resize(const infer_call *c) {
   infer_shape shape;
   infer_get_shape(x, &shape);
   for (uint32_t i = 0; i < sizes->count; ++i) {
-    if (sizes->as.list[i].kind != AIT_ARG_NONE)
-      AIT_TRY(infer_dim(c, &sizes->as.list[i], &shape.dims[(uint32_t)x->rank - sizes->count + i]));
+    AIT_TRY(infer_dim(c, &sizes->as.list[i], &shape.dims[(uint32_t)x->rank - sizes->count + i]));
   }
   return infer_set(c, 0, x->dtype, &shape);
 }
