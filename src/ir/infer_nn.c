@@ -68,9 +68,10 @@ static ait_status reach(const infer_call *c, ait_dim kernel, int64_t dilation, a
   return infer_make_const(c, AIT_DIM_ADD, *out, 1, out);
 }
 
-static ait_status check_not_negative(const infer_call *c, ait_dim size) {
+/* The (dilated, padded) window must fit at least once. */
+static ait_status check_fits(const infer_call *c, ait_dim size) {
   int64_t v;
-  return ait_dim_is_const(c->g, size, &v) && v < 0 ? infer_error(c, "output size would be %lld", (long long)v) : AIT_OK;
+  return ait_dim_is_const(c->g, size, &v) && v < 1 ? infer_error(c, "output size would be %lld", (long long)v) : AIT_OK;
 }
 
 /* (in + 2*padding - reach) // stride + 1 */
@@ -81,7 +82,7 @@ static ait_status conv_size(const infer_call *c, ait_dim in, ait_dim kernel, int
   AIT_TRY(infer_make(c, AIT_DIM_SUB, *out, extent, out));
   AIT_TRY(infer_make_const(c, AIT_DIM_FLOORDIV, *out, stride, out));
   AIT_TRY(infer_make_const(c, AIT_DIM_ADD, *out, 1, out));
-  return check_not_negative(c, *out);
+  return check_fits(c, *out);
 }
 
 /* (in - 1)*stride - 2*padding + reach + output_padding */
@@ -93,7 +94,7 @@ static ait_status transposed_size(const infer_call *c, ait_dim in, ait_dim kerne
   AIT_TRY(infer_make_const(c, AIT_DIM_MUL, *out, stride, out));
   AIT_TRY(infer_make(c, AIT_DIM_ADD, *out, extent, out));
   AIT_TRY(infer_make_const(c, AIT_DIM_ADD, *out, output_padding - 2 * padding, out));
-  return check_not_negative(c, *out);
+  return check_fits(c, *out);
 }
 
 enum { CONV_STRIDE = 3, CONV_PADDING, CONV_DILATION, CONV_GROUPS, CONV_TRANSPOSED, CONV_OUTPUT_PADDING };
