@@ -19,6 +19,7 @@ typedef struct ref_instance {
   int64_t *symbols;
   double *seconds; /* per node */
   uint64_t runs;   /* that were profiled */
+  uint64_t draws;  /* random operators run so far */
 } ref_instance;
 
 static const char *const precision_values[] = {"fp32", "fp64", NULL};
@@ -255,7 +256,7 @@ static ait_status give_output(const ait_region_output *output, ait_ref_value *v,
 
 static ait_status give_outputs(ref_instance *s, const ait_run_context *context, const ait_ref_frame *frame) {
   const ait_region *region = s->loaded->region;
-  struct ait_ref_run run = {region, s->values, s->symbols, context->allocator, context->pool, frame->fp64, 0};
+  struct ait_ref_run run = {region, s->values, s->symbols, context->allocator, context->pool, frame->fp64, 0, frame->draws};
   static const ait_region_node output_node = {.op = "output", .name = "output"};
   ait_ref_call call = {&run, region, &output_node, NULL, context->allocator, context->pool, frame->fp64};
   for (uint32_t i = 0; i < region->output_count; ++i) {
@@ -275,7 +276,7 @@ static ait_status run(void *instance, const ait_run_context *context) {
   ait_ref_value *copies = ait_alloc_zero(context->allocator, copies_bytes, _Alignof(ait_ref_value));
   if (!copies) return AIT_OOM();
   ait_ref_frame frame = {l->region, &l->plan, s->values, s->symbols, context->allocator, context->pool, l->fp64, 0,
-                         context->profile ? s->seconds : NULL};
+                         context->profile ? s->seconds : NULL, &s->draws};
   ait_status status = AIT_OK;
   for (uint32_t i = 0; i < l->region->symbol_count; ++i) s->symbols[i] = INT64_MIN;
   AIT_GOTO(place_inputs(s, context));

@@ -86,7 +86,7 @@ ait_status ait_ref_run_node(const ait_region *region, const ait_region_node *nod
                             const int64_t *symbol_values, const ait_ref_value *value_table, ait_ref_value *results) {
   ait_ref_fn fn = ait_ref_find(node->op);
   if (!fn) return ait_error(AIT_CODE_UNSUPPORTED, "node '%s': the reference backend has no operator '%s'", node->name, node->op);
-  struct ait_ref_run run = {region, value_table, symbol_values, a, pool, fp64, 0};
+  struct ait_ref_run run = {region, value_table, symbol_values, a, pool, fp64, 0, NULL};
   ait_ref_call call = {&run, region, node, results, a, pool, fp64};
   ait_status status = run_function(&call, fn);
   if (status != AIT_OK)
@@ -157,7 +157,7 @@ ait_status ait_ref_execute(ait_ref_frame *f) {
   size_t bytes = most_results(f->region) * sizeof(ait_ref_value);
   ait_ref_value *results = ait_alloc_zero(f->allocator, bytes, _Alignof(ait_ref_value));
   if (!results) return AIT_OOM();
-  struct ait_ref_run run = {f->region, f->values, f->symbols, f->allocator, f->pool, f->fp64, f->depth};
+  struct ait_ref_run run = {f->region, f->values, f->symbols, f->allocator, f->pool, f->fp64, f->depth, f->draws};
   ait_status status = AIT_OK;
   for (uint32_t n = 0; n < f->region->node_count && status == AIT_OK; ++n) {
     double start = f->seconds ? ait_clock_seconds() : 0;
@@ -264,7 +264,7 @@ static ait_status place_inputs(const ait_ref_call *call, const ait_region *regio
 }
 
 static ait_status take_outputs(ait_ref_frame *frame, ait_ref_value *outputs) {
-  struct ait_ref_run run = {frame->region, frame->values, frame->symbols, frame->allocator, frame->pool, frame->fp64, frame->depth};
+  struct ait_ref_run run = {frame->region, frame->values, frame->symbols, frame->allocator, frame->pool, frame->fp64, frame->depth, frame->draws};
   static const ait_region_node output_node = {.op = "output", .name = "output"};
   ait_ref_call call = {&run, frame->region, &output_node, NULL, frame->allocator, frame->pool, frame->fp64};
   for (uint32_t i = 0; i < frame->region->output_count; ++i) AIT_TRY(ait_ref_arg_value(&call, &frame->region->outputs[i].arg, &outputs[i]));
@@ -281,7 +281,7 @@ ait_status ait_ref_call_region(const ait_ref_call *call, const ait_region *regio
   AIT_TRY(ait_ref_plan_create(a, region, &plan));
   ait_ref_value *values = ait_alloc_zero(a, region->value_count * sizeof *values, _Alignof(ait_ref_value));
   int64_t *symbols = ait_alloc(a, region->symbol_count * sizeof *symbols, _Alignof(int64_t));
-  ait_ref_frame frame = {region, &plan, values, symbols, a, call->pool, call->fp64, call->run->depth + 1, NULL};
+  ait_ref_frame frame = {region, &plan, values, symbols, a, call->pool, call->fp64, call->run->depth + 1, NULL, call->run->draws};
   for (uint32_t i = 0; i < region->output_count; ++i) outputs[i] = (ait_ref_value){0};
   ait_status status = values && symbols ? place_inputs(call, region, inputs, values) : AIT_OOM();
   if (status == AIT_OK) {

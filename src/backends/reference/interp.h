@@ -25,6 +25,7 @@ typedef struct ait_ref_frame {
   bool fp64;
   int32_t depth;
   double *seconds; /* per node, added to; NULL: no profile */
+  uint64_t *draws; /* see ait_ref_run; may be NULL */
 } ait_ref_frame;
 ait_status ait_ref_execute(ait_ref_frame *frame) AIT_MUST_USE;
 

@@ -89,9 +89,9 @@ ait_status ait_nn_product(const ait_ref_call *call, const ait_nn_mat *a, const a
 ait_status ait_nn_multiply(const ait_ref_call *call, bool is_complex, int64_t batch, int64_t m, int64_t n, int64_t k, const double *a,
                            const double *b, double *c) AIT_MUST_USE;
 
-/* ---- linear algebra on small contiguous double matrices (nn_decompose.c) -----------------------------------------------------------*/
-/* Eigenvalues (ascending) and, unless v is NULL, vectors as columns of v, of the symmetric n x n a, which is destroyed. */
-void ait_nn_eigh(double *a, int64_t n, double *w, double *v);
+/* ---- linear algebra on contiguous double matrices (nn_decompose.c) -----------------------------------------------------------------*/
+/* Singular values of the m x n matrix a, largest first: min(m, n) of them. */
+ait_status ait_nn_singular_values(const ait_ref_call *call, const double *a, int64_t m, int64_t n, double *out) AIT_MUST_USE;
 
 /* ---- random numbers (nn_random.c) --------------------------------------------------------------------------------------------------*/
 /* Philox-4x32-10, keyed by the session's seed and the draw's number: the same program draws the same numbers in each new session. */

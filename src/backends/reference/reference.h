@@ -57,6 +57,7 @@ struct ait_ref_run {
   ait_pool *pool;
   bool fp64;
   int32_t depth; /* of nesting */
+  uint64_t *draws; /* random operators that this session has run: each draws from a stream of its own; NULL: always the first */
 };
 
 typedef ait_status (*ait_ref_fn)(ait_ref_call *call);

@@ -1,0 +1,443 @@
+/* Eigenvalues, singular values, and what is made of them: pseudo-inverse, rank, condition; powers and the exponential of matrices. */
+#include "backends/reference/nn.h"
+#include "backends/reference/nn_decompose.h"
+
+/* [lead.., m, n] in double */
+static ait_status matrices(const ait_ref_call *call, uint32_t arg, bool square, ait_tensor *x, int64_t *count, int64_t *m, int64_t *n) {
+  const ait_tensor *t;
+  AIT_TRY(ait_ref_tensor(call, arg, &t));
+  if (t->rank < 2 || (square && t->shape[t->rank - 1] != t->shape[t->rank - 2]))
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, square ? "a square matrix is needed" : "a matrix has two dims");
+  if (ait_dtype_is_complex(t->dtype)) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "linear algebra of complex numbers");
+  *m = t->shape[t->rank - 2], *n = t->shape[t->rank - 1];
+  *count = ait_nn_span(t, 0, t->rank - 2);
+  return ait_nn_f64(call, t, x);
+}
+
+/* Zeros: lead dims of x, then `extra` given dims. */
+static ait_status lead_new(const ait_ref_call *call, const ait_tensor *x, ait_dtype dtype, int32_t extra, int64_t a, int64_t b, ait_tensor *out) {
+  int64_t shape[AIT_MAX_RANK];
+  memcpy(shape, x->shape, sizeof shape);
+  if (extra > 0) shape[x->rank - 2] = a;
+  if (extra > 1) shape[x->rank - 1] = b;
+  return ait_nn_zeros(call, dtype, x->rank - 2 + extra, shape, out);
+}
+
+static ait_dtype dtype_of(const ait_ref_call *call, uint32_t k) {
+  const ait_tensor *t = ait_ref_tensor_or_null(call, 0);
+  return ait_nn_dtype(call, k, t ? t->dtype : AIT_F32);
+}
+
+/* ---- symmetric and general eigenvalues --------------------------------------------------------------------------------------------------------*/
+static void symmetrise(double *a, int64_t n, bool upper) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < i; ++j) {
+      if (upper) a[i * n + j] = a[j * n + i];
+      else a[j * n + i] = a[i * n + j];
+    }
+}
+
+/* linalg_eigh, linalg_eigvalsh */
+ait_status ait_ref_eigh(ait_ref_call *call) {
+  ait_tensor x = {0}, w = {0}, v = {0};
+  int64_t count, m, n;
+  const char *which = ait_ref_string(call, 1);
+  bool upper = which && (which[0] == 'U' || which[0] == 'u');
+  ait_status status;
+  AIT_GOTO(matrices(call, 0, true, &x, &count, &m, &n));
+  AIT_GOTO(lead_new(call, &x, AIT_F64, 1, n, 0, &w));
+  AIT_GOTO(lead_new(call, &x, AIT_F64, 2, n, n, &v));
+  for (int64_t i = 0; i < count; ++i) {
+    symmetrise(ait_nn_data_mut(&x) + i * n * n, n, upper);
+    ait_nn_eigh(ait_nn_data_mut(&x) + i * n * n, n, ait_nn_data_mut(&w) + i * n, ait_nn_data_mut(&v) + i * n * n);
+  }
+  AIT_GOTO(ait_nn_result(call, 0, dtype_of(call, 0), &w));
+  if (ait_nn_is(call, "aten.linalg_eigh")) status = ait_nn_result(call, 1, dtype_of(call, 1), &v);
+cleanup:
+  ait_tensor_release(&x);
+  ait_tensor_release(&w);
+  ait_tensor_release(&v);
+  return status;
+}
+
+static ait_status eig_all(const ait_ref_call *call, const ait_tensor *a, int64_t count, int64_t n, double *w, double *v, double *work) {
+  for (int64_t i = 0; i < count; ++i)
+    if (!ait_nn_eig(ait_nn_data_mut(a) + 2 * i * n * n, n, w + 2 * i * n, v + 2 * i * n * n, work))
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the eigenvalues did not converge");
+  return AIT_OK;
+}
+
+/* linalg_eig, linalg_eigvals: complex results */
+ait_status ait_ref_eig(ait_ref_call *call) {
+  const ait_tensor *t;
+  ait_tensor a = {0}, w = {0}, v = {0};
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  if (t->rank < 2 || t->shape[t->rank - 1] != t->shape[t->rank - 2])
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a square matrix is needed");
+  int64_t n = t->shape[t->rank - 1], count = ait_nn_span(t, 0, t->rank - 2);
+  double *work = ait_nn_doubles(call, 4 * n * n + 4 * n + 4);
+  if (!work) return AIT_OOM();
+  ait_status status;
+  AIT_GOTO(ait_tensor_cast(call->allocator, t, AIT_C128, &a));
+  AIT_GOTO(lead_new(call, &a, AIT_C128, 1, n, 0, &w));
+  AIT_GOTO(lead_new(call, &a, AIT_C128, 2, n, n, &v));
+  AIT_GOTO(eig_all(call, &a, count, n, w.data, v.data, work));
+  ait_dtype otherwise = t->dtype == AIT_F64 || t->dtype == AIT_C128 ? AIT_C128 : AIT_C64;
+  AIT_GOTO(ait_nn_result(call, 0, ait_nn_dtype(call, 0, otherwise), &w));
+  if (ait_nn_is(call, "aten.linalg_eig")) status = ait_nn_result(call, 1, ait_nn_dtype(call, 1, otherwise), &v);
+cleanup:
+  ait_nn_doubles_free(call, work, 4 * n * n + 4 * n + 4);
+  ait_tensor_release(&a);
+  ait_tensor_release(&w);
+  ait_tensor_release(&v);
+  return status;
+}
+
+/* ---- singular values ----------------------------------------------------------------------------------------------------------------------------*/
+static void transpose(const double *a, int64_t m, int64_t n, double *out) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) out[j * m + i] = a[i * n + j];
+}
+
+static void widen_columns(const double *a, int64_t m, int64_t from, double *out, int64_t to) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < to; ++j) out[i * to + j] = j < from ? a[i * from + j] : 0;
+}
+
+/* a (m x n) = u (m x ucols) diag(s) vh (vrows x n); ucols, vrows: min(m, n) or the full size. work: 3 * (m + n)^2 doubles. */
+static void full_svd(const double *a, int64_t m, int64_t n, double *s, double *u, int64_t ucols, double *vh, int64_t vrows, double *work) {
+  int64_t k = m < n ? m : n, big = m < n ? n : m;
+  double *x = work, *v = x + big * k, *wide = v + k * k;
+  bool flip = m < n;
+  if (flip) transpose(a, m, n, x);
+  else memcpy(x, a, (size_t)(m * n) * sizeof *x);
+  ait_nn_svd(x, big, k, s, v);
+  int64_t rank = k;
+  while (rank > 0 && s[rank - 1] == 0) --rank;
+  ait_nn_complete_basis(x, big, k, rank);
+  int64_t big_cols = flip ? vrows : ucols;
+  widen_columns(x, big, k, wide, big_cols);
+  ait_nn_complete_basis(wide, big, big_cols, k);
+  if (flip) { /* A^T = X S V^T, so A = V S X^T */
+    memcpy(u, v, (size_t)(k * k) * sizeof *u);
+    transpose(wide, big, vrows, vh);
+  } else {
+    memcpy(u, wide, (size_t)(m * ucols) * sizeof *u);
+    transpose(v, k, k, vh);
+  }
+}
+
+ait_status ait_nn_singular_values(const ait_ref_call *call, const double *a, int64_t m, int64_t n, double *out) {
+  int64_t k = m < n ? m : n, big = m < n ? n : m, size = big * k + k * k + 1;
+  double *work = ait_nn_doubles(call, size);
+  if (!work) return AIT_OOM();
+  if (m < n) transpose(a, m, n, work);
+  else memcpy(work, a, (size_t)(m * n) * sizeof *work);
+  ait_nn_svd(work, big, k, out, work + big * k);
+  ait_nn_doubles_free(call, work, size);
+  return AIT_OK;
+}
+
+/* linalg_svd(A, full_matrices), svd(self, some, compute_uv): the latter gives V, not its transpose */
+ait_status ait_ref_svd(ait_ref_call *call) {
+  bool old = ait_nn_is(call, "aten.svd"), flag, vectors = true;
+  ait_tensor x = {0}, u = {0}, s = {0}, vh = {0};
+  int64_t count, m, n;
+  ait_status status;
+  double *work = NULL;
+  AIT_TRY(ait_ref_bool(call, 1, &flag));
+  if (old) AIT_TRY(ait_ref_bool(call, 2, &vectors));
+  bool full = old ? !flag : flag;
+  AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
+  int64_t k = m < n ? m : n, ucols = full || !vectors ? m : k, vrows = full || !vectors ? n : k, size = 3 * (m + n) * (m + n) + 1;
+  if (!(work = ait_nn_doubles(call, size))) AIT_GOTO(AIT_OOM());
+  AIT_GOTO(lead_new(call, &x, AIT_F64, 2, m, ucols, &u));
+  AIT_GOTO(lead_new(call, &x, AIT_F64, 1, k, 0, &s));
+  AIT_GOTO(lead_new(call, &x, AIT_F64, 2, vrows, n, &vh));
+  for (int64_t i = 0; i < count; ++i)
+    full_svd(ait_nn_data(&x) + i * m * n, m, n, ait_nn_data_mut(&s) + i * k, ait_nn_data_mut(&u) + i * m * ucols, ucols,
+             ait_nn_data_mut(&vh) + i * vrows * n, vrows, work);
+  if (!vectors) {
+    memset(u.data, 0, ait_tensor_bytes(&u));
+    memset(vh.data, 0, ait_tensor_bytes(&vh));
+  }
+  AIT_GOTO(ait_nn_result(call, 0, dtype_of(call, 0), &u));
+  AIT_GOTO(ait_nn_result(call, 1, dtype_of(call, 1), &s));
+  if (!old) {
+    status = ait_nn_result(call, 2, dtype_of(call, 2), &vh);
+    goto cleanup;
+  }
+  ait_tensor v = vh, dense;
+  int32_t r = v.rank;
+  v.shape[r - 2] = vh.shape[r - 1], v.shape[r - 1] = vh.shape[r - 2];
+  v.strides[r - 2] = vh.strides[r - 1], v.strides[r - 1] = vh.strides[r - 2];
+  AIT_GOTO(ait_nn_f64(call, &v, &dense));
+  status = ait_nn_result(call, 2, dtype_of(call, 2), &dense);
+  ait_tensor_release(&dense);
+cleanup:
+  ait_nn_doubles_free(call, work, size);
+  ait_tensor_release(&x);
+  ait_tensor_release(&u);
+  ait_tensor_release(&s);
+  ait_tensor_release(&vh);
+  return status;
+}
+
+ait_status ait_ref_svdvals(ait_ref_call *call) {
+  ait_tensor x = {0}, s = {0};
+  int64_t count, m, n;
+  ait_status status;
+  AIT_GOTO(matrices(call, 0, false, &x, &count, &m, &n));
+  int64_t k = m < n ? m : n;
+  AIT_GOTO(lead_new(call, &x, AIT_F64, 1, k, 0, &s));
+  for (int64_t i = 0; i < count; ++i) AIT_GOTO(ait_nn_singular_values(call, ait_nn_data(&x) + i * m * n, m, n, ait_nn_data_mut(&s) + i * k));
+  status = ait_nn_result(call, 0, dtype_of(call, 0), &s);
+cleanup:
+  ait_tensor_release(&x);
+  ait_tensor_release(&s);
+  return status;
+}
+
+/* ---- what is small: tolerances ------------------------------------------------------------------------------------------------------------------*/
+static double epsilon_of(ait_dtype d) { return d == AIT_F64 ? 0x1p-52 : 0x1p-23; }
+
+/* atol and rtol arguments, tensors or floats; rtol defaults to max(m, n) * eps unless atol is given and above zero. */
+static ait_status tolerances(const ait_ref_call *call, uint32_t atol_arg, uint32_t rtol_arg, int64_t big, double *atol, double *rtol) {
+  double *out[2] = {atol, rtol};
+  uint32_t args[2] = {atol_arg, rtol_arg};
+  bool given[2];
+  for (int i = 0; i < 2; ++i) {
+    *out[i] = 0;
+    given[i] = args[i] != AIT_NO_INDEX && !ait_ref_is_none(call, args[i]);
+    if (!given[i]) continue;
+    if (!ait_ref_is_tensor(call, args[i])) {
+      AIT_TRY(ait_ref_float(call, args[i], out[i]));
+      continue;
+    }
+    const ait_tensor *t;
+    AIT_TRY(ait_ref_tensor(call, args[i], &t));
+    if (ait_tensor_count(t) != 1) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "a tolerance for each matrix");
+    *out[i] = ait_element_f64(t->data, t->dtype);
+  }
+  const ait_tensor *x;
+  AIT_TRY(ait_ref_tensor(call, 0, &x));
+  if (!given[1] && !(given[0] && *atol > 0)) *rtol = (double)big * epsilon_of(ait_nn_declared_dtype(call, 0, x->dtype) == AIT_F64 ? AIT_F64 : x->dtype);
+  return AIT_OK;
+}
+
+/* linalg_matrix_rank.atol_rtol_tensor(input, atol, rtol, hermitian): how many singular values are above the tolerance */
+ait_status ait_ref_matrix_rank(ait_ref_call *call) {
+  ait_tensor x = {0}, out = {0};
+  int64_t count, m, n;
+  double atol, rtol, *s = NULL;
+  ait_status status;
+  AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
+  int64_t k = m < n ? m : n;
+  if (!(s = ait_nn_doubles(call, k + 1))) AIT_GOTO(AIT_OOM());
+  AIT_GOTO(tolerances(call, 1, 2, m > n ? m : n, &atol, &rtol));
+  AIT_GOTO(lead_new(call, &x, AIT_F64, 0, 0, 0, &out));
+  for (int64_t i = 0; i < count; ++i) {
+    AIT_GOTO(ait_nn_singular_values(call, ait_nn_data(&x) + i * m * n, m, n, s));
+    double limit = k ? fmax(atol, rtol * s[0]) : 0;
+    for (int64_t j = 0; j < k; ++j) ait_nn_data_mut(&out)[i] += s[j] > limit;
+  }
+  status = ait_nn_result(call, 0, AIT_I64, &out);
+cleanup:
+  ait_nn_doubles_free(call, s, k + 1);
+  ait_tensor_release(&x);
+  ait_tensor_release(&out);
+  return status;
+}
+
+/* linalg_pinv (atol, rtol), pinverse (rcond): V S^+ U^T */
+ait_status ait_ref_pinv(ait_ref_call *call) {
+  bool old = ait_nn_is(call, "aten.pinverse");
+  ait_tensor x = {0}, out = {0};
+  int64_t count, m, n;
+  double atol, rtol, *memory = NULL;
+  ait_status status;
+  AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
+  int64_t k = m < n ? m : n, size = 3 * (m + n) * (m + n) + k + m * k + k * n + 1;
+  if (!(memory = ait_nn_doubles(call, size))) AIT_GOTO(AIT_OOM());
+  AIT_GOTO(tolerances(call, old ? AIT_NO_INDEX : 1, old ? 1 : 2, m > n ? m : n, &atol, &rtol));
+  AIT_GOTO(lead_new(call, &x, AIT_F64, 2, n, m, &out));
+  double *s = memory, *u = s + k, *vh = u + m * k, *work = vh + k * n;
+  for (int64_t i = 0; i < count; ++i) {
+    full_svd(ait_nn_data(&x) + i * m * n, m, n, s, u, k, vh, k, work);
+    double limit = k ? fmax(atol, rtol * s[0]) : 0, *o = ait_nn_data_mut(&out) + i * n * m;
+    for (int64_t j = 0; j < k; ++j)
+      for (int64_t a = 0; s[j] > limit && a < n; ++a)
+        for (int64_t b = 0; b < m; ++b) o[a * m + b] += vh[j * n + a] * u[b * k + j] / s[j];
+  }
+  status = ait_nn_result(call, 0, dtype_of(call, 0), &out);
+cleanup:
+  ait_nn_doubles_free(call, memory, size);
+  ait_tensor_release(&x);
+  ait_tensor_release(&out);
+  return status;
+}
+
+/* ---- powers ---------------------------------------------------------------------------------------------------------------------------------------*/
+static ait_status invert(const ait_ref_call *call, const double *a, int64_t n, double *out) {
+  size_t pivot_bytes = (size_t)n * sizeof(int32_t);
+  double *lu = ait_nn_doubles(call, n * n);
+  int32_t *pivots = ait_alloc(call->allocator, pivot_bytes, 8);
+  ait_status status = lu && pivots ? AIT_OK : AIT_OOM();
+  if (!status) {
+    memcpy(lu, a, (size_t)(n * n) * sizeof *lu);
+    memset(out, 0, (size_t)(n * n) * sizeof *out);
+    for (int64_t i = 0; i < n; ++i) out[i * n + i] = 1;
+    if (ait_nn_lu(lu, n, n, pivots, true)) status = ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the matrix is singular");
+    else ait_nn_lu_solve(lu, n, pivots, false, out, n);
+  }
+  ait_nn_doubles_free(call, lu, n * n);
+  ait_free(call->allocator, pivots, pivot_bytes);
+  return status;
+}
+
+/* out = a^e; t, base: n x n scratch */
+static ait_status power(const ait_ref_call *call, const double *a, int64_t n, int64_t e, double *out, double *base, double *t) {
+  size_t bytes = (size_t)(n * n) * sizeof *out;
+  if (e < 0) AIT_TRY(invert(call, a, n, base));
+  else memcpy(base, a, bytes);
+  uint64_t left = e < 0 ? 0 - (uint64_t)e : (uint64_t)e;
+  memset(out, 0, bytes);
+  for (int64_t i = 0; i < n; ++i) out[i * n + i] = 1;
+  for (; left; left >>= 1) {
+    if (left & 1) {
+      AIT_TRY(ait_nn_multiply(call, false, 1, n, n, n, out, base, t));
+      memcpy(out, t, bytes);
+    }
+    AIT_TRY(ait_nn_multiply(call, false, 1, n, n, n, base, base, t));
+    memcpy(base, t, bytes);
+  }
+  return AIT_OK;
+}
+
+ait_status ait_ref_matrix_power(ait_ref_call *call) {
+  ait_tensor x = {0}, out = {0};
+  int64_t count, m, n, e;
+  double *memory = NULL;
+  ait_status status;
+  AIT_TRY(ait_ref_int(call, 1, &e));
+  AIT_TRY(matrices(call, 0, true, &x, &count, &m, &n));
+  if (!(memory = ait_nn_doubles(call, 2 * n * n))) AIT_GOTO(AIT_OOM());
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, x.rank, x.shape, &out));
+  for (int64_t i = 0; i < count; ++i)
+    AIT_GOTO(power(call, ait_nn_data(&x) + i * n * n, n, e, ait_nn_data_mut(&out) + i * n * n, memory, memory + n * n));
+  status = ait_nn_result(call, 0, dtype_of(call, 0), &out);
+cleanup:
+  ait_nn_doubles_free(call, memory, 2 * n * n);
+  ait_tensor_release(&x);
+  ait_tensor_release(&out);
+  return status;
+}
+
+/* Scaling and squaring with a Taylor series: the norm is brought below 1/2, where 20 terms reach double precision. */
+static ait_status exponential(const ait_ref_call *call, const double *a, int64_t n, double *out, double *scaled, double *term, double *t) {
+  size_t bytes = (size_t)(n * n) * sizeof *out;
+  double norm = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    double row = 0;
+    for (int64_t j = 0; j < n; ++j) row += fabs(a[i * n + j]);
+    norm = fmax(norm, row);
+  }
+  int squarings = isfinite(norm) && norm > 0.5 ? ilogb(norm) + 2 : 0;
+  for (int64_t i = 0; i < n * n; ++i) scaled[i] = ldexp(a[i], -squarings);
+  memset(out, 0, bytes);
+  for (int64_t i = 0; i < n; ++i) out[i * n + i] = 1;
+  memcpy(term, out, bytes);
+  for (int k = 1; k <= 20; ++k) {
+    AIT_TRY(ait_nn_multiply(call, false, 1, n, n, n, term, scaled, t));
+    for (int64_t i = 0; i < n * n; ++i) out[i] += term[i] = t[i] / k;
+  }
+  for (int s = 0; s < squarings; ++s) {
+    AIT_TRY(ait_nn_multiply(call, false, 1, n, n, n, out, out, t));
+    memcpy(out, t, bytes);
+  }
+  return AIT_OK;
+}
+
+ait_status ait_ref_matrix_exp(ait_ref_call *call) {
+  ait_tensor x = {0}, out = {0};
+  int64_t count, m, n;
+  double *w = NULL;
+  ait_status status;
+  AIT_TRY(matrices(call, 0, true, &x, &count, &m, &n));
+  if (!(w = ait_nn_doubles(call, 3 * n * n))) AIT_GOTO(AIT_OOM());
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, x.rank, x.shape, &out));
+  for (int64_t i = 0; i < count; ++i)
+    AIT_GOTO(exponential(call, ait_nn_data(&x) + i * n * n, n, ait_nn_data_mut(&out) + i * n * n, w, w + n * n, w + 2 * n * n));
+  status = ait_nn_result(call, 0, dtype_of(call, 0), &out);
+cleanup:
+  ait_nn_doubles_free(call, w, 3 * n * n);
+  ait_tensor_release(&x);
+  ait_tensor_release(&out);
+  return status;
+}
+
+/* ---- condition --------------------------------------------------------------------------------------------------------------------------------------*/
+static double entry_norm(const double *a, int64_t n, double p) {
+  double best = p < 0 ? INFINITY : 0;
+  for (int64_t i = 0; i < n; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < n; ++j) sum += fabs(isinf(p) ? a[i * n + j] : a[j * n + i]);
+    best = p < 0 ? fmin(best, sum) : fmax(best, sum);
+  }
+  return best;
+}
+
+/* linalg_cond(self, p): 2 and -2 by singular values, others as |A| |A^-1| */
+ait_status ait_ref_cond(ait_ref_call *call) {
+  ait_tensor x = {0}, out = {0};
+  int64_t count, m, n;
+  ait_ref_scalar p = {.f = 2};
+  if (!ait_ref_is_none(call, 1)) AIT_TRY(ait_ref_scalar_arg(call, 1, &p));
+  ait_status status;
+  double *s = NULL;
+  AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
+  int64_t k = m < n ? m : n, size = m * n + k + 1;
+  if (!(s = ait_nn_doubles(call, size))) AIT_GOTO(AIT_OOM());
+  AIT_GOTO(lead_new(call, &x, AIT_F64, 0, 0, 0, &out));
+  for (int64_t i = 0; i < count; ++i) {
+    const double *a = ait_nn_data(&x) + i * m * n;
+    double *o = ait_nn_data_mut(&out) + i;
+    if (fabs(p.f) == 2) {
+      AIT_GOTO(ait_nn_singular_values(call, a, m, n, s));
+      *o = k == 0 ? 0 : p.f > 0 ? s[0] / s[k - 1] : s[k - 1] / s[0];
+      continue;
+    }
+    if (m != n) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a square matrix is needed"));
+    ait_status inverse = invert(call, a, n, s);
+    *o = inverse ? INFINITY : entry_norm(a, n, p.f) * entry_norm(s, n, p.f);
+    ait_status_ignore(inverse);
+  }
+  status = ait_nn_result(call, 0, dtype_of(call, 0), &out);
+cleanup:
+  ait_nn_doubles_free(call, s, size);
+  ait_tensor_release(&x);
+  ait_tensor_release(&out);
+  return status;
+}
+
+/* linalg_vander(x, N): powers 0 .. N-1 along a new last dim */
+ait_status ait_ref_vander(ait_ref_call *call) {
+  const ait_tensor *t;
+  ait_tensor x = {0}, out = {0};
+  int64_t n, shape[AIT_MAX_RANK];
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  if (t->rank < 1 || t->rank + 1 > AIT_MAX_RANK) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input of rank %d", t->rank);
+  AIT_TRY(ait_ref_int_or(call, 1, t->shape[t->rank - 1], &n));
+  memcpy(shape, t->shape, sizeof shape);
+  shape[t->rank] = n;
+  ait_status status;
+  AIT_GOTO(ait_nn_f64(call, t, &x));
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, t->rank + 1, shape, &out));
+  for (int64_t i = 0; i < ait_tensor_count(&x); ++i)
+    for (int64_t j = 0; j < n; ++j) ait_nn_data_mut(&out)[i * n + j] = j == 0 ? 1 : ait_nn_data(&out)[i * n + j - 1] * ait_nn_data(&x)[i];
+  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &out);
+cleanup:
+  ait_tensor_release(&x);
+  ait_tensor_release(&out);
+  return status;
+}
