@@ -6,6 +6,7 @@
 #ifndef AIT_SRC_ARTIFACT_H
 #define AIT_SRC_ARTIFACT_H
 
+#include "artifact/region.h"
 #include "backends/region_codec.h"
 #include "base/base.h"
 #include "tensor/tensor.h"
@@ -34,22 +35,29 @@ typedef struct ait_plan {
   uint32_t *outputs;     /* the plan value of each; AIT_NO_INDEX: a constant that the portable region states */
 } ait_plan;
 void ait_plan_deinit(ait_plan *plan);
+void ait_plan_step_deinit(ait_allocator a, ait_plan_step *step);
 /* Every index in range, every value defined before it is used: plans come from files. Errors: invalid-model. plan.c */
 ait_status ait_plan_check(const ait_plan *plan, const ait_region *portable) AIT_MUST_USE;
 /* The region's interface: no nodes, no guards. For ait_plan_step.region. */
 ait_status ait_region_interface(ait_allocator a, const ait_region *region, ait_region **out) AIT_MUST_USE;
-uint32_t ait_region_user_inputs(const ait_region *region);
-uint32_t ait_region_user_outputs(const ait_region *region);
 
 /* ---- writing ---------------------------------------------------------------------------------------------------------------------*/
+#define AIT_FORMAT 1u /* what this library writes, and the newest it reads */
+#define AIT_ENTRY_MANIFEST "manifest.json"
+#define AIT_ENTRY_GRAPH "graph.bin"
+#define AIT_ENTRY_WEIGHTS "weights.json"
+#define AIT_ENTRY_SUMS "CHECKSUMS"
+#define AIT_ENTRY_SHA256 "SHA256SUMS"
+
 typedef struct ait_artifact_writer ait_artifact_writer;
 ait_status ait_artifact_create(ait_allocator a, const char *path, ait_artifact_writer **out) AIT_MUST_USE;
+/* align: a power of two, at most 4096. Entries under weights/ and targets/ are bulk: checked by the fast sum on load. */
 ait_status ait_artifact_add(ait_artifact_writer *w, const char *entry, const void *data, size_t size, size_t align) AIT_MUST_USE;
-/* Adds SHA256SUMS, the directory, and commits. Entries are written in the order added. */
+/* Adds CHECKSUMS, SHA256SUMS, the directory, and commits. Entries are written in the order added. */
 ait_status ait_artifact_finish(ait_artifact_writer *w) AIT_MUST_USE;
 void ait_artifact_writer_destroy(ait_artifact_writer *w); /* aborts when not finished; takes NULL */
 
-/* Everything of a model at once: portable region, weights, plans, manifest text (see manifest.h for its fields). */
+/* Everything of a model at once: portable region, weights, plans, manifest text (see docs/format.md for its fields). */
 typedef struct ait_artifact_content {
   const ait_region *portable;
   const ait_weight_store *weights;
@@ -62,18 +70,31 @@ typedef struct ait_artifact_content {
 ait_status ait_artifact_write(ait_allocator a, const char *path, const ait_artifact_content *content) AIT_MUST_USE;
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------------------*/
-typedef struct ait_artifact ait_artifact; /* mapped; counted, thread-safe */
-ait_status ait_artifact_open(ait_allocator a, const char *path, bool skip_weight_checksum, ait_artifact **out) AIT_MUST_USE;
-void ait_artifact_release(ait_artifact *artifact);
+typedef struct ait_artifact ait_artifact; /* mapped; immutable, counted, thread-safe */
+typedef struct ait_artifact_open_options {
+  bool skip_bulk_checksum; /* weights and blobs are taken as they are; all else is always checked */
+  int32_t threads;         /* that may check the bulk, the caller's included; 0 or 1: only the caller's */
+} ait_artifact_open_options;
+/* options may be NULL. Errors are "cannot load 'x.ait': …" and name the entry: invalid-model (damaged), incompatible (newer), io,
+ * not-found, out-of-memory. */
+ait_status ait_artifact_open(ait_allocator a, const char *path, const ait_artifact_open_options *options, ait_artifact **out) AIT_MUST_USE;
+ait_artifact *ait_artifact_retain(ait_artifact *artifact);
+void ait_artifact_release(ait_artifact *artifact); /* takes NULL */
+/* SHA-256 of every entry, the bulk included: for `ait verify`, before signing, appending and unpacking. */
+ait_status ait_artifact_verify(const ait_artifact *artifact) AIT_MUST_USE;
 /* A mapped entry; NULL when there is none of that name. */
 const void *ait_artifact_entry(const ait_artifact *artifact, const char *name, size_t *out_size);
 size_t ait_artifact_entry_count(const ait_artifact *artifact);
 const char *ait_artifact_entry_name(const ait_artifact *artifact, size_t index);
 const char *ait_artifact_manifest(const ait_artifact *artifact); /* NUL-terminated JSON */
+const char *ait_artifact_model_name(const ait_artifact *artifact);
+const char *ait_artifact_producer(const ait_artifact *artifact);
 const ait_region *ait_artifact_region(const ait_artifact *artifact);
-const ait_weight_store *ait_artifact_weights(const ait_artifact *artifact); /* views of the mapping */
-/* Plans in the file, best first for `cpu_features`; a plan whose cpu_needed is not there is left out. Blobs are mapped. */
+const ait_weight_store *ait_artifact_weights(const ait_artifact *artifact); /* views of the mapping; a retained store outlives the artifact */
+/* All plans in the file, those that need most of a CPU first. Blobs are mapped. Whether this CPU can run them: cpu_needed. */
 size_t ait_artifact_plan_count(const ait_artifact *artifact);
-const ait_plan *ait_artifact_plan(const ait_artifact *artifact, size_t index);
+const ait_plan *ait_artifact_plan(const ait_artifact *artifact, size_t index); /* plans lie one after the other */
+/* A cpu_needed bit that stands for features this library has no name for. */
+#define AIT_CPU_UNKNOWN_FEATURE ((uint64_t)1 << 63)
 
 #endif

@@ -13,6 +13,17 @@ uint32_t ait_region_user_outputs(const ait_region *region) {
   return n;
 }
 
+bool ait_region_input_is_weight(const ait_region_input *in) {
+  return in->value != AIT_NO_INDEX && (in->kind == AIT_INPUT_PARAMETER || in->kind == AIT_INPUT_BUFFER || in->kind == AIT_INPUT_CONSTANT);
+}
+
+bool ait_region_has_state_output(const ait_region *region, const char *name) {
+  for (uint32_t i = 0; i < region->output_count; ++i) {
+    if (region->outputs[i].kind == AIT_OUTPUT_STATE && strcmp(region->outputs[i].name, name) == 0) return true;
+  }
+  return false;
+}
+
 ait_status ait_region_interface(ait_allocator a, const ait_region *region, ait_region **out) {
   ait_region interface = *region;
   interface.node_count = interface.guard_count = 0;
@@ -27,7 +38,7 @@ static void free_text(ait_allocator a, char *text) {
 
 static void free_indices(ait_allocator a, uint32_t *indices, uint32_t count) { ait_free(a, indices, (size_t)count * sizeof *indices); }
 
-static void step_deinit(ait_allocator a, ait_plan_step *s) {
+void ait_plan_step_deinit(ait_allocator a, ait_plan_step *s) {
   free_text(a, s->backend);
   free_text(a, s->options);
   if (!s->blob_mapped) ait_free(a, s->blob.data, s->blob.size);
@@ -40,7 +51,7 @@ static void step_deinit(ait_allocator a, ait_plan_step *s) {
 
 void ait_plan_deinit(ait_plan *plan) {
   if (!plan) return;
-  for (uint32_t i = 0; i < plan->step_count && plan->steps; ++i) step_deinit(plan->allocator, &plan->steps[i]);
+  for (uint32_t i = 0; i < plan->step_count && plan->steps; ++i) ait_plan_step_deinit(plan->allocator, &plan->steps[i]);
   ait_free(plan->allocator, plan->steps, plan->step_count * sizeof *plan->steps);
   free_indices(plan->allocator, plan->outputs, plan->output_count);
   free_text(plan->allocator, plan->target);

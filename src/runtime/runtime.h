@@ -38,9 +38,4 @@ ait_status ait_options_parse(ait_arena *arena, const char *text, ait_option **ou
  * unless something is wrong. bind.c */
 ait_status ait_bind_inputs(const ait_region *region, const ait_value *inputs, size_t input_count, int64_t *symbol_values) AIT_MUST_USE;
 
-/* Expressions as people write them ("2*s0 + 1"; long ones end in "..."), and the values they can take. dims.c */
-void ait_region_dim_text(const ait_region *region, ait_dim dim, char *out, size_t size);
-/* out_min and out_max: region->dim_count each; saturating interval arithmetic, INT64_MAX: unbounded. */
-void ait_region_dim_ranges(const ait_region *region, int64_t *out_min, int64_t *out_max);
-
 #endif

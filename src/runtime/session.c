@@ -102,9 +102,10 @@ static ait_status create_arrays(ait_session *s) {
 
 ait_status ait_session_create(ait_model *model, const ait_session_options *options, ait_session **out) {
   *out = NULL;
-  ait_session_options defaults;
-  ait_session_options_init(&defaults);
-  if (!options) options = &defaults;
+  ait_session_options known;
+  ait_session_options_init(&known);
+  if (options) memcpy(&known, options, options->struct_size < sizeof known ? options->struct_size : sizeof known);
+  options = &known;
   if (options->threads < 0 || options->threads > MAX_THREADS) {
     return ait_error(AIT_CODE_INVALID_ARGUMENT, "%d threads: must be 0 to %d", options->threads, MAX_THREADS);
   }

@@ -25,10 +25,6 @@ bool ait_tensors_overlap(const ait_tensor *a, const ait_tensor *b) {
 }
 
 /* ---- checks ------------------------------------------------------------------------------------------------------------------------*/
-static bool is_weight(const ait_region_input *in) {
-  return in->value != AIT_NO_INDEX && (in->kind == AIT_INPUT_PARAMETER || in->kind == AIT_INPUT_BUFFER || in->kind == AIT_INPUT_CONSTANT);
-}
-
 static bool fits(const ait_region *r, const ait_region_value *v, const ait_tensor *t) {
   if (v->type != AIT_TYPE_TENSOR || v->dtype != t->dtype || (v->rank >= 0 && v->rank != t->rank)) return false;
   for (int32_t d = 0; d < v->rank; ++d) {
@@ -41,7 +37,7 @@ static bool fits(const ait_region *r, const ait_region_value *v, const ait_tenso
 ait_status ait_model_check_weights(const ait_region *region, const ait_weights *weights) {
   for (uint32_t i = 0; i < region->input_count; ++i) {
     const ait_region_input *in = &region->inputs[i];
-    if (!is_weight(in)) continue;
+    if (!ait_region_input_is_weight(in)) continue;
     ait_tensor t;
     AIT_TRY(weights->get(weights->ctx, in->name, &t));
     if (!fits(region, &region->values[in->value], &t)) {
@@ -54,13 +50,6 @@ ait_status ait_model_check_weights(const ait_region *region, const ait_weights *
 }
 
 /* ---- finding -----------------------------------------------------------------------------------------------------------------------*/
-static bool has_state_output(const ait_region *r, const char *name) {
-  for (uint32_t i = 0; i < r->output_count; ++i) {
-    if (r->outputs[i].kind == AIT_OUTPUT_STATE && strcmp(r->outputs[i].name, name) == 0) return true;
-  }
-  return false;
-}
-
 static ait_status add_state(ait_model *m, ait_map *names, const char *name, bool portable) {
   void *found;
   if (ait_map_get(names, name, &found)) {
@@ -77,7 +66,7 @@ static ait_status add_state(ait_model *m, ait_map *names, const char *name, bool
 static ait_status add_states(ait_model *m, ait_map *names, const ait_region *r, bool portable) {
   for (uint32_t i = 0; i < r->input_count; ++i) {
     const ait_region_input *in = &r->inputs[i];
-    if (is_weight(in) && (in->mutated || has_state_output(r, in->name))) AIT_TRY(add_state(m, names, in->name, portable));
+    if (ait_region_input_is_weight(in) && (in->mutated || ait_region_has_state_output(r, in->name))) AIT_TRY(add_state(m, names, in->name, portable));
   }
   for (uint32_t i = 0; i < r->output_count; ++i) {
     if (r->outputs[i].kind == AIT_OUTPUT_STATE) AIT_TRY(add_state(m, names, r->outputs[i].name, portable));
@@ -96,7 +85,7 @@ static ait_status fill_step(ait_model *m, const ait_map *names, ait_model_step *
   step->state_of_output = AIT_ARENA_ARRAY(&m->arena, uint32_t, r->output_count);
   if (!step->state_of_input || !step->state_of_output) return AIT_OOM();
   for (uint32_t i = 0; i < r->input_count; ++i) {
-    step->state_of_input[i] = is_weight(&r->inputs[i]) ? index_of(names, r->inputs[i].name) : AIT_NO_INDEX;
+    step->state_of_input[i] = ait_region_input_is_weight(&r->inputs[i]) ? index_of(names, r->inputs[i].name) : AIT_NO_INDEX;
   }
   for (uint32_t i = 0; i < r->output_count; ++i) {
     step->state_of_output[i] = r->outputs[i].kind == AIT_OUTPUT_STATE ? index_of(names, r->outputs[i].name) : AIT_NO_INDEX;

@@ -1,5 +1,5 @@
 /* Symbolic sizes of a region for people: as text and as ranges. The ir room has the same for graphs; below the neck there is none. */
-#include "runtime/runtime.h"
+#include "artifact/region.h"
 #include <stdio.h>
 
 /* ---- text ------------------------------------------------------------------------------------------------------------------------*/

@@ -1,0 +1,278 @@
+/* A sealed file, mapped. Order of trust: the container's structure, then SHA256SUMS over the small entries, then CHECKSUMS (one of them)
+ * over the bulk; only then is anything parsed. */
+#include "artifact/checksum.h"
+#include "artifact/manifest.h"
+#include "artifact/zip.h"
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct ait_artifact {
+  ait_allocator allocator;
+  atomic_uint references;
+  ait_arena arena;
+  ait_file_map *map;
+  ait_zip_entry *entries;
+  size_t entry_count;
+  ait_map names; /* entry name -> index + 1 */
+  char *manifest_text;
+  ait_manifest manifest;
+  ait_region *region;
+  ait_weight_store *weights;
+};
+
+/* ---- entries -----------------------------------------------------------------------------------------------------------------------*/
+static const uint8_t *entry_data(const ait_artifact *f, const ait_zip_entry *e) { return ait_file_map_data(f->map) + e->data_offset; }
+
+static const ait_zip_entry *find(const ait_artifact *f, const char *name) {
+  void *found;
+  return ait_map_get(&f->names, name, &found) ? &f->entries[(uintptr_t)found - 1] : NULL;
+}
+
+const void *ait_artifact_entry(const ait_artifact *f, const char *name, size_t *out_size) {
+  const ait_zip_entry *e = find(f, name);
+  if (!e) return NULL;
+  if (out_size) *out_size = (size_t)e->size;
+  return entry_data(f, e);
+}
+
+size_t ait_artifact_entry_count(const ait_artifact *f) { return f->entry_count; }
+const char *ait_artifact_entry_name(const ait_artifact *f, size_t index) { return index < f->entry_count ? f->entries[index].name : NULL; }
+
+static ait_status index_entries(ait_artifact *f) {
+  for (size_t i = 0; i < f->entry_count; ++i) {
+    if (find(f, f->entries[i].name)) return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' is there twice", f->entries[i].name);
+    AIT_TRY(ait_map_put(&f->names, f->entries[i].name, (void *)(uintptr_t)(i + 1)));
+  }
+  size_t n = f->entry_count;
+  bool ends_well = n >= 2 && strcmp(f->entries[n - 2].name, AIT_ENTRY_SUMS) == 0 && strcmp(f->entries[n - 1].name, AIT_ENTRY_SHA256) == 0;
+  return ends_well ? AIT_OK : ait_error(AIT_CODE_INVALID_MODEL, "it has no %s: not a .ait file", AIT_ENTRY_SHA256);
+}
+
+/* ---- checksums ---------------------------------------------------------------------------------------------------------------------*/
+static bool is_bulk(const ait_zip_entry *e) {
+  return ait_starts_with(e->name, "weights/") || (ait_starts_with(e->name, "targets/") && ait_ends_with(e->name, ".blob"));
+}
+
+/* Lines "<hex>  <name>\n", one for each of the first `count` entries, in their order. *hex of entry i stands at out[i]. */
+static ait_status read_sums(ait_artifact *f, const char *list, size_t hex_bytes, size_t count, const char ***out) {
+  size_t size;
+  const char *p = ait_artifact_entry(f, list, &size), *end = p + size;
+  const char **sums = AIT_ARENA_ARRAY(&f->arena, const char *, count);
+  if (!sums) return AIT_OOM();
+  for (size_t i = 0; i < count; ++i) {
+    size_t name = strlen(f->entries[i].name), line = hex_bytes + 2 + name + 1;
+    bool right = (size_t)(end - p) >= line && memcmp(p + hex_bytes, "  ", 2) == 0 && memcmp(p + hex_bytes + 2, f->entries[i].name, name) == 0 && p[line - 1] == '\n';
+    if (!right) return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' does not list entry '%s'", list, f->entries[i].name);
+    sums[i] = p;
+    p += line;
+  }
+  if (p != end) return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' lists what is not there", list);
+  *out = sums;
+  return AIT_OK;
+}
+
+static ait_status check_sha256(const ait_artifact *f, const ait_zip_entry *e, const char *want) {
+  char got[AIT_SHA256_HEX + 1];
+  AIT_TRY(ait_sha256_hex(entry_data(f, e), (size_t)e->size, got));
+  if (memcmp(got, want, AIT_SHA256_HEX) == 0) return AIT_OK;
+  return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' does not match its SHA-256", e->name);
+}
+
+/* The bulk in pieces, for threads to share. */
+typedef struct piece {
+  uint32_t entry, chunk;
+} piece;
+
+typedef struct bulk_check {
+  const ait_artifact *file;
+  const piece *pieces;
+  uint64_t *sums; /* by piece */
+} bulk_check;
+
+static void sum_piece(void *ctx, int32_t index) {
+  bulk_check *b = ctx;
+  const ait_zip_entry *e = &b->file->entries[b->pieces[index].entry];
+  size_t begin = b->pieces[index].chunk * AIT_SUM_CHUNK, left = (size_t)e->size - begin;
+  size_t size = left < AIT_SUM_CHUNK ? left : AIT_SUM_CHUNK;
+  ait_file_map_prefetch(b->file->map, (size_t)e->data_offset + begin, size);
+  b->sums[index] = ait_sum_chunk(entry_data(b->file, e), (size_t)e->size, b->pieces[index].chunk);
+  /* The original weights are only needed where no plan has packed them: their pages go back, and come again when they are read. */
+  if (ait_starts_with(e->name, "weights/") && e->data_offset % AIT_ZIP_BULK_ALIGN == 0) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *start = (uint8_t *)entry_data(b->file, e) + begin;
+    if ((uintptr_t)start % page == 0) madvise(start, size & ~(page - 1), MADV_DONTNEED);
+  }
+}
+
+static ait_status list_pieces(ait_artifact *f, piece **out, size_t *out_count) {
+  size_t count = 0, at = 0;
+  for (size_t i = 0; i < f->entry_count; ++i) count += is_bulk(&f->entries[i]) ? ait_sum_chunks((size_t)f->entries[i].size) : 0;
+  piece *pieces = AIT_ARENA_ARRAY(&f->arena, piece, count);
+  if (!pieces) return AIT_OOM();
+  if (count > INT32_MAX) return ait_error(AIT_CODE_LIMIT, "it is too large");
+  for (size_t i = 0; i < f->entry_count; ++i) {
+    size_t chunks = is_bulk(&f->entries[i]) ? ait_sum_chunks((size_t)f->entries[i].size) : 0;
+    for (size_t c = 0; c < chunks; ++c) pieces[at++] = (piece){(uint32_t)i, (uint32_t)c};
+  }
+  *out = pieces;
+  *out_count = count;
+  return AIT_OK;
+}
+
+static ait_status compare_sums(const ait_artifact *f, const uint64_t *sums, const char *const *want, const char *const *sha256) {
+  size_t at = 0;
+  for (size_t i = 0; i < f->entry_count; ++i) {
+    const ait_zip_entry *e = &f->entries[i];
+    if (!is_bulk(e)) continue;
+    size_t chunks = ait_sum_chunks((size_t)e->size);
+    uint64_t got = ait_sum_join(sums + at, chunks, (size_t)e->size), stated = 0;
+    at += chunks;
+    for (int k = 0; k < 16; ++k) {
+      char c = want[i][k];
+      stated = stated << 4 | (uint64_t)(c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0);
+    }
+    if (got == stated) continue;
+    AIT_TRY(check_sha256(f, e, sha256[i]));
+    return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' does not match its checksum", e->name);
+  }
+  return AIT_OK;
+}
+
+static ait_status check_bulk(ait_artifact *f, int32_t threads, const char *const *sha256) {
+  const char **want;
+  piece *pieces = NULL;
+  size_t count = 0;
+  AIT_TRY(read_sums(f, AIT_ENTRY_SUMS, 16, f->entry_count - 2, &want));
+  AIT_TRY(list_pieces(f, &pieces, &count));
+  uint64_t *sums = AIT_ARENA_ARRAY(&f->arena, uint64_t, count);
+  if (!sums) return AIT_OOM();
+  ait_pool *pool = NULL;
+  if (threads > 1 && count > 1) AIT_TRY(ait_pool_create(f->allocator, threads, &pool));
+  bulk_check b = {.file = f, .pieces = pieces, .sums = sums};
+  ait_pool_run(pool, sum_piece, &b, (int32_t)count);
+  ait_pool_destroy(pool);
+  return compare_sums(f, sums, want, sha256);
+}
+
+static ait_status check_sums(ait_artifact *f, const ait_artifact_open_options *options) {
+  const char **sha256;
+  AIT_TRY(read_sums(f, AIT_ENTRY_SHA256, AIT_SHA256_HEX, f->entry_count - 1, &sha256));
+  for (size_t i = 0; i + 1 < f->entry_count; ++i) {
+    if (!is_bulk(&f->entries[i])) AIT_TRY(check_sha256(f, &f->entries[i], sha256[i]));
+  }
+  return options->skip_bulk_checksum ? AIT_OK : check_bulk(f, options->threads, sha256);
+}
+
+ait_status ait_artifact_verify(const ait_artifact *f) {
+  const char *line = ait_artifact_entry(f, AIT_ENTRY_SHA256, NULL);
+  for (size_t i = 0; i + 1 < f->entry_count; ++i) {
+    AIT_TRY(check_sha256(f, &f->entries[i], line));
+    line += AIT_SHA256_HEX + 2 + strlen(f->entries[i].name) + 1;
+  }
+  return AIT_OK;
+}
+
+/* ---- contents ----------------------------------------------------------------------------------------------------------------------*/
+static const void *source_find(void *ctx, const char *name, size_t *out_size) { return ait_artifact_entry(ctx, name, out_size); }
+
+static void release_map(void *ctx) { ait_file_map_release(ctx); }
+
+static ait_status source_storage(void *ctx, const char *name, ait_storage **out) {
+  const ait_artifact *f = ctx;
+  const ait_zip_entry *e = find(f, name);
+  if (!e) return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' is missing", name);
+  ait_file_map *map = ait_file_map_retain(f->map);
+  ait_status status = ait_storage_wrap(f->allocator, (void *)entry_data(f, e), (size_t)e->size, release_map, map, out);
+  if (status) ait_file_map_release(map);
+  return status;
+}
+
+/* Before the checksums: a newer file may well look damaged to this reader. */
+static ait_status check_format(const ait_artifact *f) {
+  size_t size;
+  const char *text = ait_artifact_entry(f, AIT_ENTRY_MANIFEST, &size);
+  int64_t format = 0, reader = 0;
+  if (!text) return ait_error(AIT_CODE_INVALID_MODEL, "it has no %s: not a .ait file", AIT_ENTRY_MANIFEST);
+  if (!ait_manifest_peek(text, size, &format, &reader)) return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' is damaged", AIT_ENTRY_MANIFEST);
+  if (reader > AIT_FORMAT) {
+    return ait_error_hint(ait_error(AIT_CODE_INCOMPATIBLE, "it has format %lld, this ait reads up to %u", (long long)format, AIT_FORMAT), "use a newer ait");
+  }
+  if (format < 1 || reader < 1) return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' is damaged", AIT_ENTRY_MANIFEST);
+  return AIT_OK;
+}
+
+/* Those that need most of a CPU first; equal ones stay in the order of the file. There are few: insertion. */
+static void sort_plans(ait_manifest *m) {
+  for (size_t i = 1; i < m->plan_count; ++i) {
+    ait_plan plan = m->plans[i];
+    size_t at = i;
+    for (; at > 0 && m->plans[at - 1].cpu_needed < plan.cpu_needed; --at) m->plans[at] = m->plans[at - 1];
+    m->plans[at] = plan;
+  }
+}
+
+static ait_status read_contents(ait_artifact *f) {
+  size_t size;
+  const void *data = ait_artifact_entry(f, AIT_ENTRY_GRAPH, &size);
+  const ait_entry_source source = {f, source_find, source_storage};
+  if (!data) return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' is missing", AIT_ENTRY_GRAPH);
+  AIT_TRY(ait_error_context(ait_region_decode(f->allocator, data, size, &f->region), "entry '%s'", AIT_ENTRY_GRAPH));
+  const char *text = ait_artifact_entry(f, AIT_ENTRY_MANIFEST, &size);
+  f->manifest_text = ait_arena_strdup(&f->arena, text, size);
+  if (!f->manifest_text) return AIT_OOM();
+  AIT_TRY(ait_manifest_parse(f->allocator, &f->arena, text, size, &source, &f->manifest));
+  sort_plans(&f->manifest);
+  text = ait_artifact_entry(f, AIT_ENTRY_WEIGHTS, &size);
+  if (!text) return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' is missing", AIT_ENTRY_WEIGHTS);
+  return ait_weights_parse(f->allocator, text, size, &source, &f->weights);
+}
+
+static ait_status open_map(ait_artifact *f, const ait_artifact_open_options *options) {
+  AIT_TRY(ait_zip_parse(&f->arena, ait_file_map_data(f->map), ait_file_map_size(f->map), &f->entries, &f->entry_count));
+  AIT_TRY(index_entries(f));
+  AIT_TRY(check_format(f));
+  AIT_TRY(check_sums(f, options));
+  return read_contents(f);
+}
+
+ait_status ait_artifact_open(ait_allocator a, const char *path, const ait_artifact_open_options *options, ait_artifact **out) {
+  static const ait_artifact_open_options defaults;
+  *out = NULL;
+  ait_artifact *f = ait_alloc_zero(a, sizeof *f, _Alignof(ait_artifact));
+  if (!f) return AIT_OOM();
+  f->allocator = a;
+  atomic_init(&f->references, 1);
+  ait_arena_init(&f->arena, a);
+  ait_map_init(&f->names, a);
+  ait_status status = ait_file_map_open(a, path, &f->map);
+  if (!status) status = ait_error_context(open_map(f, options ? options : &defaults), "cannot load '%s'", path);
+  if (status) ait_artifact_release(f);
+  else *out = f;
+  return status;
+}
+
+ait_artifact *ait_artifact_retain(ait_artifact *f) {
+  if (f) atomic_fetch_add_explicit(&f->references, 1, memory_order_relaxed);
+  return f;
+}
+
+void ait_artifact_release(ait_artifact *f) {
+  if (!f || atomic_fetch_sub_explicit(&f->references, 1, memory_order_acq_rel) != 1) return;
+  ait_manifest_deinit(f->allocator, &f->manifest);
+  ait_weight_store_release(f->weights);
+  ait_region_destroy(f->region);
+  ait_map_deinit(&f->names);
+  if (f->map) ait_file_map_release(f->map);
+  ait_arena_deinit(&f->arena);
+  ait_free(f->allocator, f, sizeof *f);
+}
+
+/* ---- questions ---------------------------------------------------------------------------------------------------------------------*/
+const char *ait_artifact_manifest(const ait_artifact *f) { return f->manifest_text; }
+const char *ait_artifact_model_name(const ait_artifact *f) { return f->manifest.model_name; }
+const char *ait_artifact_producer(const ait_artifact *f) { return f->manifest.producer; }
+const ait_region *ait_artifact_region(const ait_artifact *f) { return f->region; }
+const ait_weight_store *ait_artifact_weights(const ait_artifact *f) { return f->weights; }
+size_t ait_artifact_plan_count(const ait_artifact *f) { return f->manifest.plan_count; }
+const ait_plan *ait_artifact_plan(const ait_artifact *f, size_t index) { return index < f->manifest.plan_count ? &f->manifest.plans[index] : NULL; }
