@@ -366,7 +366,6 @@ static void test_zip64_headers(void **state) {
   ait_zip_directory(&text, entries, 2, entries[1].data_offset + 3);
   assert_int_equal(text.length, 46 + 9 + 20 + 46 + 1 + 12 + 56 + 20 + 22);
   ait_text_deinit(&text);
-  assert_int_equal(ait_crc32(0, "123456789", 9), 0xcbf43926u);
 }
 
 int main(void) {

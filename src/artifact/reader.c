@@ -156,7 +156,11 @@ static ait_status check_bulk(ait_artifact *f, int32_t threads, const char *const
 }
 
 static ait_status check_sums(ait_artifact *f, const ait_artifact_open_options *options) {
+  const ait_zip_entry *list = &f->entries[f->entry_count - 1];
   const char **sha256;
+  if (ait_crc32(0, entry_data(f, list), (size_t)list->size) != list->crc) {
+    return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' does not match its CRC-32", list->name);
+  }
   AIT_TRY(read_sums(f, AIT_ENTRY_SHA256, AIT_SHA256_HEX, f->entry_count - 1, &sha256));
   for (size_t i = 0; i + 1 < f->entry_count; ++i) {
     if (!is_bulk(&f->entries[i])) AIT_TRY(check_sha256(f, &f->entries[i], sha256[i]));
@@ -188,18 +192,16 @@ static ait_status source_storage(void *ctx, const char *name, ait_storage **out)
   return status;
 }
 
-/* Before the checksums: a newer file may well look damaged to this reader. */
 static ait_status check_format(const ait_artifact *f) {
   size_t size;
   const char *text = ait_artifact_entry(f, AIT_ENTRY_MANIFEST, &size);
   int64_t format = 0, reader = 0;
   if (!text) return ait_error(AIT_CODE_INVALID_MODEL, "it has no %s: not a .ait file", AIT_ENTRY_MANIFEST);
-  if (!ait_manifest_peek(text, size, &format, &reader)) return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' is damaged", AIT_ENTRY_MANIFEST);
-  if (reader > AIT_FORMAT) {
-    return ait_error_hint(ait_error(AIT_CODE_INCOMPATIBLE, "it has format %lld, this ait reads up to %u", (long long)format, AIT_FORMAT), "use a newer ait");
+  if (!ait_manifest_peek(text, size, &format, &reader) || format < 1 || reader < 1) {
+    return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' is damaged", AIT_ENTRY_MANIFEST);
   }
-  if (format < 1 || reader < 1) return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' is damaged", AIT_ENTRY_MANIFEST);
-  return AIT_OK;
+  if (reader <= AIT_FORMAT) return AIT_OK;
+  return ait_error_hint(ait_error(AIT_CODE_INCOMPATIBLE, "it has format %lld, this ait reads up to %u", (long long)format, AIT_FORMAT), "use a newer ait");
 }
 
 /* Those that need most of a CPU first; equal ones stay in the order of the file. There are few: insertion. */
@@ -231,8 +233,11 @@ static ait_status read_contents(ait_artifact *f) {
 static ait_status open_map(ait_artifact *f, const ait_artifact_open_options *options) {
   AIT_TRY(ait_zip_parse(&f->arena, ait_file_map_data(f->map), ait_file_map_size(f->map), &f->entries, &f->entry_count));
   AIT_TRY(index_entries(f));
-  AIT_TRY(check_format(f));
-  AIT_TRY(check_sums(f, options));
+  /* Twice: a newer file may look damaged to this reader, and a damaged one may look newer or older. */
+  ait_status format = check_format(f);
+  if (ait_status_code(format) == AIT_CODE_INCOMPATIBLE) return format;
+  ait_status sums = check_sums(f, options);
+  AIT_TRY(ait_status_join(sums, format));
   return read_contents(f);
 }
 

@@ -18,37 +18,6 @@
 #define FULL32 0xffffffffu
 #define FULL16 0xffffu
 
-/* ---- CRC-32 ----------------------------------------------------------------------------------------------------------------------*/
-typedef struct crc_tables {
-  uint32_t t[8][256];
-} crc_tables;
-
-static void fill_tables(crc_tables *tables) {
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t c = i;
-    for (int k = 0; k < 8; ++k) c = c & 1 ? 0xedb88320u ^ (c >> 1) : c >> 1;
-    tables->t[0][i] = c;
-  }
-  for (uint32_t i = 0; i < 256; ++i) {
-    for (int k = 1; k < 8; ++k) tables->t[k][i] = tables->t[0][tables->t[k - 1][i] & 255] ^ (tables->t[k - 1][i] >> 8);
-  }
-}
-
-/* Eight bytes at a time, one table for each. The tables are made on the stack: nothing is shared between threads. */
-uint32_t ait_crc32(uint32_t crc, const void *data, size_t size) {
-  const uint8_t *p = data;
-  crc_tables tables;
-  fill_tables(&tables);
-  crc = ~crc;
-  for (; size >= 8; size -= 8, p += 8) {
-    uint32_t low = crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
-    crc = tables.t[7][low & 255] ^ tables.t[6][low >> 8 & 255] ^ tables.t[5][low >> 16 & 255] ^ tables.t[4][low >> 24] ^ tables.t[3][p[4]] ^
-          tables.t[2][p[5]] ^ tables.t[1][p[6]] ^ tables.t[0][p[7]];
-  }
-  for (; size; --size) crc = tables.t[0][(crc ^ *p++) & 255] ^ (crc >> 8);
-  return ~crc;
-}
-
 /* ---- names -----------------------------------------------------------------------------------------------------------------------*/
 bool ait_zip_name_valid(const char *name, size_t length) {
   if (length == 0 || length > AIT_ZIP_MAX_NAME || name[length - 1] == '/') return false;

@@ -18,7 +18,6 @@ typedef struct ait_zip_entry {
 
 /* A relative path without "..", "//" or anything a file system or a shell would take amiss. */
 bool ait_zip_name_valid(const char *name, size_t length);
-uint32_t ait_crc32(uint32_t crc, const void *data, size_t size); /* of ZIP and PNG; start with 0 */
 
 /* The local header, its padding included: entry->data_offset - entry->header_offset bytes. */
 void ait_zip_local_header(ait_text *out, const ait_zip_entry *entry);

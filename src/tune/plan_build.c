@@ -92,7 +92,13 @@ static ait_status wire_step(ait_allocator a, const ait_region *region, ait_plan 
     step->inputs[i] = user ? (uint32_t)region->inputs[i].user_index : AIT_NO_INDEX;
     if (user && (uint32_t)region->inputs[i].user_index + 1 > users) users = (uint32_t)region->inputs[i].user_index + 1;
   }
-  for (uint32_t i = 0; i < region->output_count; ++i) step->outputs[i] = users + i;
+  plan->output_count = ait_region_user_outputs(region);
+  plan->outputs = ait_alloc(a, plan->output_count * sizeof *plan->outputs, _Alignof(uint32_t));
+  if (!plan->outputs) return AIT_OOM();
+  for (uint32_t i = 0, k = 0; i < region->output_count; ++i) {
+    step->outputs[i] = users + i;
+    if (region->outputs[i].kind == AIT_OUTPUT_USER) plan->outputs[k++] = users + i;
+  }
   plan->value_count = users + region->output_count;
   return AIT_OK;
 }
