@@ -1,39 +1,14 @@
 /* ait ops, backends, opt: lists and graph text, rendered from the library's JSON. */
-#include "cli/cli.h"
-#include <stdlib.h>
-#include <string.h>
-
-static const char *member(struct json_object *o, const char *key) {
-  struct json_object *v;
-  return json_object_object_get_ex(o, key, &v) && v ? json_object_get_string(v) : "";
-}
-static bool member_true(struct json_object *o, const char *key) {
-  struct json_object *v;
-  return json_object_object_get_ex(o, key, &v) && json_object_get_boolean(v);
-}
-
-/* Parses the document, or prints the error. NULL: *out_code says how to end. */
-static struct json_object *document(ait_status status, char *text, int *out_code) {
-  *out_code = cli_fail(status);
-  struct json_object *o = *out_code == CLI_DONE ? json_tokener_parse(text) : NULL;
-  ait_string_free(text);
-  return o;
-}
-
-static struct json_object *list_of(struct json_object *o, const char *key) {
-  struct json_object *v = NULL;
-  json_object_object_get_ex(o, key, &v);
-  return v;
-}
+#include "cli/json_view.h"
 
 static int ops_missing(const cli_args *args, const char *path) {
   int code;
   char *text = NULL;
   ait_load_options options;
   ait_load_options_init(&options);
-  struct json_object *o = document(ait_ops_missing(path, &options, &text), text, &code);
+  struct json_object *o = cli_document(ait_ops_missing(path, &options, &text), text, &code);
   if (!o) return code;
-  struct json_object *missing = list_of(o, "missing");
+  struct json_object *missing = cli_member_object(o, "missing");
   size_t n = json_object_array_length(missing);
   if (cli_wants_json(args)) {
     code = cli_json(args, o);
@@ -43,7 +18,7 @@ static int ops_missing(const cli_args *args, const char *path) {
   cli_table_init(&table, 2, "LL");
   for (size_t i = 0; i < n; ++i) {
     struct json_object *row = json_object_array_get_idx(missing, i);
-    cli_table_row(&table, member(row, "name"), member(row, "why"));
+    cli_table_row(&table, cli_member(row, "name"), cli_member(row, "why"));
   }
   cli_table_print(&table, stdout);
   cli_table_deinit(&table);
@@ -57,18 +32,18 @@ int cli_cmd_ops(const cli_args *args) {
   if (path) return ops_missing(args, path);
   int code;
   char *text = NULL;
-  struct json_object *o = document(ait_ops(&text), text, &code);
+  struct json_object *o = cli_document(ait_ops(&text), text, &code);
   if (!o) return code;
   if (cli_wants_json(args)) return cli_json(args, o);
-  struct json_object *list = list_of(o, "operators");
+  struct json_object *list = cli_member_object(o, "operators");
   cli_table table;
   cli_table_init(&table, 3, "LLL");
   cli_table_row(&table, "operator", "dialect", "reference");
   size_t runs = 0, n = json_object_array_length(list);
   for (size_t i = 0; i < n; ++i) {
     struct json_object *row = json_object_array_get_idx(list, i);
-    runs += member_true(row, "reference");
-    cli_table_row(&table, member(row, "name"), member(row, "dialects"), member_true(row, "reference") ? "yes" : "no");
+    runs += cli_member_true(row, "reference");
+    cli_table_row(&table, cli_member(row, "name"), cli_member(row, "dialects"), cli_member_true(row, "reference") ? "yes" : "no");
   }
   cli_table_print(&table, stdout);
   printf("%zu operators, %zu run on the reference\n", n, runs);
@@ -80,21 +55,21 @@ int cli_cmd_ops(const cli_args *args) {
 int cli_cmd_backends(const cli_args *args) {
   int code;
   char *text = NULL;
-  struct json_object *o = document(ait_backends(&text), text, &code);
+  struct json_object *o = cli_document(ait_backends(&text), text, &code);
   if (!o) return code;
   if (cli_wants_json(args)) return cli_json(args, o);
-  struct json_object *list = list_of(o, "backends");
+  struct json_object *list = cli_member_object(o, "backends");
   cli_table table;
   cli_table_init(&table, 4, "LLLL");
   cli_table_row(&table, "backend", "here", "version", "what it is");
   for (size_t i = 0; i < json_object_array_length(list); ++i) {
-    struct json_object *row = json_object_array_get_idx(list, i), *knobs = list_of(row, "knobs");
-    bool here = member_true(row, "available");
-    cli_table_row(&table, member(row, "name"), here ? "yes" : "no", member(row, "version"), here ? member(row, "summary") : member(row, "detail"));
+    struct json_object *row = json_object_array_get_idx(list, i), *knobs = cli_member_object(row, "knobs");
+    bool here = cli_member_true(row, "available");
+    cli_table_row(&table, cli_member(row, "name"), here ? "yes" : "no", cli_member(row, "version"), here ? cli_member(row, "summary") : cli_member(row, "detail"));
     for (size_t k = 0; cli_flag(args, "verbose") && k < json_object_array_length(knobs); ++k) {
       struct json_object *knob = json_object_array_get_idx(knobs, k);
       char line[256];
-      snprintf(line, sizeof line, "%s=%s: %s", member(knob, "name"), member(knob, "default"), member(knob, "help"));
+      snprintf(line, sizeof line, "%s=%s: %s", cli_member(knob, "name"), cli_member(knob, "default"), cli_member(knob, "help"));
       cli_table_row(&table, "", "", "", line);
     }
   }
@@ -107,15 +82,15 @@ int cli_cmd_backends(const cli_args *args) {
 static int list_passes(const cli_args *args) {
   int code;
   char *text = NULL;
-  struct json_object *o = document(ait_passes(&text), text, &code);
+  struct json_object *o = cli_document(ait_passes(&text), text, &code);
   if (!o) return code;
   if (cli_wants_json(args)) return cli_json(args, o);
-  struct json_object *list = list_of(o, "passes");
+  struct json_object *list = cli_member_object(o, "passes");
   cli_table table;
   cli_table_init(&table, 2, "LL");
   for (size_t i = 0; i < json_object_array_length(list); ++i) {
     struct json_object *row = json_object_array_get_idx(list, i);
-    cli_table_row(&table, member(row, "name"), member(row, "help"));
+    cli_table_row(&table, cli_member(row, "name"), cli_member(row, "help"));
   }
   cli_table_print(&table, stdout);
   cli_table_deinit(&table);
