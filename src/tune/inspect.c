@@ -1,6 +1,6 @@
 /* ait_inspect and ait_explain: what a model is, what each backend takes of it, and every "no". */
 #include "tune/cost.h"
-#include "tune/json.h"
+#include "tune/put_json.h"
 #include "tune/tune.h"
 #include <stdio.h>
 
@@ -27,19 +27,19 @@ static const char *type_text(ait_type type) {
 static void put_port(ait_text *t, const ait_graph *g, const char *name, const ait_arg *arg, bool baked) {
   bool first = true;
   ait_text_printf(t, "{");
-  ait_json_string(t, &first, "name", name ? name : "");
+  ait_put_string(t, &first, "name", name ? name : "");
   if (arg->kind == AIT_ARG_VALUE) {
     const ait_value_info *v = &g->values[arg->as.value];
-    ait_json_string(t, &first, "type", type_text(v->type));
+    ait_put_string(t, &first, "type", type_text(v->type));
     if (v->type == AIT_TYPE_TENSOR) {
-      ait_json_string(t, &first, "dtype", ait_dtype_name(v->dtype));
-      ait_json_key(t, &first, "shape");
+      ait_put_string(t, &first, "dtype", ait_dtype_name(v->dtype));
+      ait_put_key(t, &first, "shape");
       put_shape(t, g, v);
     }
   } else {
-    ait_json_string(t, &first, "type", arg->kind == AIT_ARG_NONE ? "none" : "constant");
+    ait_put_string(t, &first, "type", arg->kind == AIT_ARG_NONE ? "none" : "constant");
   }
-  if (baked) ait_json_bool(t, &first, "baked", true);
+  if (baked) ait_put_bool(t, &first, "baked", true);
   ait_text_printf(t, "}");
 }
 
@@ -75,11 +75,11 @@ static void put_symbols(ait_text *t, const ait_graph *g) {
     const ait_symbol *s = &g->symbols[i];
     bool first = true;
     ait_text_printf(t, "%s{", i ? ", " : "");
-    ait_json_string(t, &first, "name", s->name);
-    ait_json_int(t, &first, "min", s->min);
-    if (s->max != INT64_MAX) ait_json_int(t, &first, "max", s->max);
-    if (s->hint >= 0) ait_json_int(t, &first, "seen", s->hint);
-    ait_json_bool(t, &first, "from_inputs", s->backed);
+    ait_put_string(t, &first, "name", s->name);
+    ait_put_int(t, &first, "min", s->min);
+    if (s->max != INT64_MAX) ait_put_int(t, &first, "max", s->max);
+    if (s->hint >= 0) ait_put_int(t, &first, "seen", s->hint);
+    ait_put_bool(t, &first, "from_inputs", s->backed);
     ait_text_printf(t, "}");
   }
   ait_text_printf(t, "]");
@@ -137,14 +137,14 @@ static void put_modules(ait_text *t, const ait_graph *g, const module_sum *sums)
   for (size_t m = 0; m < g->module_count; ++m) {
     bool first = true;
     ait_text_printf(t, "%s\n    {", m ? "," : "");
-    ait_json_string(t, &first, "path", g->modules[m].path);
-    ait_json_string(t, &first, "type", g->modules[m].type);
-    ait_json_int(t, &first, "calls", g->modules[m].calls);
-    ait_json_double(t, &first, "parameters", sums[m].parameters);
-    ait_json_double(t, &first, "parameter_bytes", sums[m].parameter_bytes);
-    ait_json_double(t, &first, "flops", sums[m].flops);
-    ait_json_double(t, &first, "bytes", sums[m].bytes);
-    ait_json_int(t, &first, "nodes", sums[m].nodes);
+    ait_put_string(t, &first, "path", g->modules[m].path);
+    ait_put_string(t, &first, "type", g->modules[m].type);
+    ait_put_int(t, &first, "calls", g->modules[m].calls);
+    ait_put_double(t, &first, "parameters", sums[m].parameters);
+    ait_put_double(t, &first, "parameter_bytes", sums[m].parameter_bytes);
+    ait_put_double(t, &first, "flops", sums[m].flops);
+    ait_put_double(t, &first, "bytes", sums[m].bytes);
+    ait_put_int(t, &first, "nodes", sums[m].nodes);
     ait_text_printf(t, "}");
   }
   ait_text_printf(t, "]");
@@ -170,11 +170,11 @@ static void put_note(note_sink *s, const char *source, const char *code, const c
   if (!wanted(s, node, module)) return;
   ait_text_printf(s->t, "%s\n    {", s->any ? "," : "");
   s->any = true;
-  ait_json_string(s->t, &first, "source", source);
-  ait_json_string(s->t, &first, "code", code);
-  ait_json_string(s->t, &first, "node", node ? node : "");
-  ait_json_string(s->t, &first, "module", module ? module : "");
-  ait_json_string(s->t, &first, "text", text);
+  ait_put_string(s->t, &first, "source", source);
+  ait_put_string(s->t, &first, "code", code);
+  ait_put_string(s->t, &first, "node", node ? node : "");
+  ait_put_string(s->t, &first, "module", module ? module : "");
+  ait_put_string(s->t, &first, "text", text);
   ait_text_printf(s->t, "}");
 }
 
@@ -228,11 +228,11 @@ static ait_status put_backends(ait_text *t, const ait_graph *raw) {
     status = ask_backend(raw, b, NULL, &support, &nodes);
     bool first = true;
     ait_text_printf(t, "%s\n    {", i ? "," : "");
-    ait_json_string(t, &first, "name", b->name);
-    ait_json_bool(t, &first, "supported", support.supported);
-    ait_json_int(t, &first, "nodes", nodes);
-    ait_json_int(t, &first, "noted", support.note_count);
-    ait_json_string(t, &first, "first_reason", support.note_count ? notes[0].reason : "");
+    ait_put_string(t, &first, "name", b->name);
+    ait_put_bool(t, &first, "supported", support.supported);
+    ait_put_int(t, &first, "nodes", nodes);
+    ait_put_int(t, &first, "noted", support.note_count);
+    ait_put_string(t, &first, "first_reason", support.note_count ? notes[0].reason : "");
     ait_text_printf(t, "}");
   }
   ait_text_printf(t, "]");
@@ -263,13 +263,13 @@ static ait_status inspect_graph(ait_text *t, const char *path, const ait_graph *
     add_parameters(g, sums);
     add_work(g, symbols, sums, &total);
     ait_text_printf(t, "{\n  ");
-    ait_json_string(t, &first, "file", path);
-    ait_json_string(t, &first, "name", raw->name);
-    ait_json_string(t, &first, "producer", raw->producer);
-    ait_json_int(t, &first, "nodes", (int64_t)raw->node_count);
-    ait_json_double(t, &first, "weight_bytes", weight_bytes(raw));
-    ait_json_double(t, &first, "flops", total.flops);
-    ait_json_double(t, &first, "bytes", total.bytes);
+    ait_put_string(t, &first, "file", path);
+    ait_put_string(t, &first, "name", raw->name);
+    ait_put_string(t, &first, "producer", raw->producer);
+    ait_put_int(t, &first, "nodes", (int64_t)raw->node_count);
+    ait_put_double(t, &first, "weight_bytes", weight_bytes(raw));
+    ait_put_double(t, &first, "flops", total.flops);
+    ait_put_double(t, &first, "bytes", total.bytes);
     ait_text_printf(t, ",\n  \"inputs\": ");
     put_inputs(t, raw);
     ait_text_printf(t, ",\n  \"outputs\": ");
@@ -296,7 +296,7 @@ ait_status ait_inspect(const char *path, const ait_load_options *options, char *
   ait_status status = ait_graph_open(path, options, &graph);
   if (status == AIT_OK) status = inspect_graph(&t, path, graph);
   ait_graph_destroy(graph);
-  if (status == AIT_OK) return ait_json_finish(&t, out);
+  if (status == AIT_OK) return ait_put_finish(&t, out);
   ait_text_deinit(&t);
   return ait_file_context(status, "inspect", path);
 }
@@ -338,7 +338,7 @@ ait_status ait_explain(const char *path, const char *filter, const ait_load_opti
   ait_text_printf(&t, "]}\n");
   ait_graph_destroy(graph);
   ait_free(ait_allocator_default(), notes, NOTE_LIMIT * sizeof *notes);
-  if (status == AIT_OK) return ait_json_finish(&t, out);
+  if (status == AIT_OK) return ait_put_finish(&t, out);
   ait_text_deinit(&t);
   return ait_file_context(status, "explain", path);
 }

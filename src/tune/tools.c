@@ -1,12 +1,12 @@
 /* Lists and graph text for people and programs: include/ait/tools.h. */
-#include "tune/json.h"
+#include "tune/put_json.h"
 #include "tune/tune.h"
 #include "backends/reference/reference.h"
 
 void ait_string_free(char *text) { ait_free(ait_allocator_default(), text, text ? strlen(text) + 1 : 0); }
 
 /* The text's memory as a C string of exactly strlen + 1 bytes, owned by the caller (ait_string_free). Ends the text. */
-ait_status ait_json_finish(ait_text *text, char **out) {
+ait_status ait_put_finish(ait_text *text, char **out) {
   ait_status status = AIT_OK;
   *out = NULL;
   if (text->failed) status = AIT_OOM();
@@ -19,31 +19,31 @@ ait_status ait_json_finish(ait_text *text, char **out) {
   return status;
 }
 
-void ait_json_key(ait_text *text, bool *first, const char *key) {
+void ait_put_key(ait_text *text, bool *first, const char *key) {
   ait_text_printf(text, "%s", *first ? "" : ", ");
   *first = false;
   ait_text_json_string(text, key, strlen(key));
   ait_text_append(text, ": ", 2);
 }
 
-void ait_json_string(ait_text *text, bool *first, const char *key, const char *value) {
-  ait_json_key(text, first, key);
+void ait_put_string(ait_text *text, bool *first, const char *key, const char *value) {
+  ait_put_key(text, first, key);
   if (value) ait_text_json_string(text, value, strlen(value));
   else ait_text_append(text, "null", 4);
 }
 
-void ait_json_int(ait_text *text, bool *first, const char *key, int64_t value) {
-  ait_json_key(text, first, key);
+void ait_put_int(ait_text *text, bool *first, const char *key, int64_t value) {
+  ait_put_key(text, first, key);
   ait_text_printf(text, "%lld", (long long)value);
 }
 
-void ait_json_double(ait_text *text, bool *first, const char *key, double value) {
-  ait_json_key(text, first, key);
+void ait_put_double(ait_text *text, bool *first, const char *key, double value) {
+  ait_put_key(text, first, key);
   ait_text_json_double(text, value);
 }
 
-void ait_json_bool(ait_text *text, bool *first, const char *key, bool value) {
-  ait_json_key(text, first, key);
+void ait_put_bool(ait_text *text, bool *first, const char *key, bool value) {
+  ait_put_key(text, first, key);
   ait_text_printf(text, "%s", value ? "true" : "false");
 }
 
@@ -58,14 +58,14 @@ ait_status ait_ops(char **out) {
     const ait_op *op = ait_op_at(i);
     bool first = true;
     ait_text_printf(&t, "%s\n{", i ? "," : "");
-    ait_json_string(&t, &first, "name", op->name);
-    ait_json_string(&t, &first, "schema", op->schema);
-    ait_json_string(&t, &first, "dialects", op->dialects == AIT_DIALECT_BOTH ? "raw,core" : op->dialects == AIT_DIALECT_CORE ? "core" : "raw");
-    ait_json_bool(&t, &first, "reference", runs_on_reference(op->name));
+    ait_put_string(&t, &first, "name", op->name);
+    ait_put_string(&t, &first, "schema", op->schema);
+    ait_put_string(&t, &first, "dialects", op->dialects == AIT_DIALECT_BOTH ? "raw,core" : op->dialects == AIT_DIALECT_CORE ? "core" : "raw");
+    ait_put_bool(&t, &first, "reference", runs_on_reference(op->name));
     ait_text_printf(&t, "}");
   }
   ait_text_printf(&t, "\n]}\n");
-  return ait_json_finish(&t, out);
+  return ait_put_finish(&t, out);
 }
 
 /* Names of the file's operators with why each is missing. */
@@ -87,13 +87,13 @@ ait_status ait_ops_missing(const char *path, const ait_load_options *options, ch
     if (op && runs_on_reference(op->name)) continue;
     ait_text_printf(&t, "%s\n{", any ? "," : "");
     any = true;
-    ait_json_string(&t, &first, "name", name);
-    ait_json_string(&t, &first, "why", op ? "known, but nothing runs it yet" : "not in the operator list");
+    ait_put_string(&t, &first, "name", name);
+    ait_put_string(&t, &first, "why", op ? "known, but nothing runs it yet" : "not in the operator list");
     ait_text_printf(&t, "}");
   }
   ait_text_printf(&t, "]}\n");
   ait_map_deinit(&names);
-  if (status == AIT_OK) return ait_json_finish(&t, out);
+  if (status == AIT_OK) return ait_put_finish(&t, out);
   ait_text_deinit(&t);
   return ait_file_context(status, "read", path);
 }
@@ -107,13 +107,13 @@ ait_status ait_passes(char **out) {
     const ait_pass *pass = ait_pass_at(i);
     bool first = true;
     ait_text_printf(&t, "%s\n{", i ? "," : "");
-    ait_json_string(&t, &first, "name", pass->name);
-    ait_json_string(&t, &first, "help", pass->help);
-    ait_json_bool(&t, &first, "changes_numbers", pass->changes_numbers);
+    ait_put_string(&t, &first, "name", pass->name);
+    ait_put_string(&t, &first, "help", pass->help);
+    ait_put_bool(&t, &first, "changes_numbers", pass->changes_numbers);
     ait_text_printf(&t, "}");
   }
   ait_text_printf(&t, "]}\n");
-  return ait_json_finish(&t, out);
+  return ait_put_finish(&t, out);
 }
 
 typedef struct opt_printer {
@@ -142,7 +142,7 @@ ait_status ait_opt(const char *path, const char *passes, const char *after, cons
   if (status == AIT_OK) status = printer.status;
   if (status == AIT_OK) status = ait_graph_print(graph, &t);
   ait_graph_destroy(graph);
-  if (status == AIT_OK) return ait_json_finish(&t, out);
+  if (status == AIT_OK) return ait_put_finish(&t, out);
   ait_text_deinit(&t);
   return ait_file_context(status, "read", path);
 }
@@ -153,9 +153,9 @@ static void print_knobs(ait_text *t, const ait_knob *knobs) {
   for (const ait_knob *k = knobs; k && k->name; ++k) {
     bool first = true;
     ait_text_printf(t, "%s{", k == knobs ? "" : ", ");
-    ait_json_string(t, &first, "name", k->name);
-    ait_json_string(t, &first, "default", k->default_value);
-    ait_json_string(t, &first, "help", k->help);
+    ait_put_string(t, &first, "name", k->name);
+    ait_put_string(t, &first, "default", k->default_value);
+    ait_put_string(t, &first, "help", k->help);
     ait_text_printf(t, "}");
   }
   ait_text_printf(t, "]");
@@ -171,16 +171,16 @@ ait_status ait_backends(char **out) {
     bool first = true;
     b->probe(&probe);
     ait_text_printf(&t, "%s\n{", i ? "," : "");
-    ait_json_string(&t, &first, "name", b->name);
-    ait_json_bool(&t, &first, "available", probe.available);
-    ait_json_string(&t, &first, "version", probe.version);
-    ait_json_string(&t, &first, "detail", probe.detail);
-    ait_json_string(&t, &first, "summary", b->summary);
+    ait_put_string(&t, &first, "name", b->name);
+    ait_put_bool(&t, &first, "available", probe.available);
+    ait_put_string(&t, &first, "version", probe.version);
+    ait_put_string(&t, &first, "detail", probe.detail);
+    ait_put_string(&t, &first, "summary", b->summary);
     print_knobs(&t, b->knobs);
     ait_text_printf(&t, "}");
   }
   ait_text_printf(&t, "]}\n");
-  return ait_json_finish(&t, out);
+  return ait_put_finish(&t, out);
 }
 
 ait_status ait_machine(char **out) {
@@ -191,14 +191,14 @@ ait_status ait_machine(char **out) {
   ait_cpu_caches caches = ait_cpu_cache_sizes();
   bool first = true;
   ait_text_printf(&t, "{");
-  ait_json_string(&t, &first, "cpu", ait_cpu_model());
-  ait_json_string(&t, &first, "features", names);
-  ait_json_int(&t, &first, "cores", ait_cpu_count());
-  ait_json_int(&t, &first, "l1d_bytes", (int64_t)caches.l1d);
-  ait_json_int(&t, &first, "l2_bytes", (int64_t)caches.l2);
-  ait_json_int(&t, &first, "l3_bytes", (int64_t)caches.l3);
+  ait_put_string(&t, &first, "cpu", ait_cpu_model());
+  ait_put_string(&t, &first, "features", names);
+  ait_put_int(&t, &first, "cores", ait_cpu_count());
+  ait_put_int(&t, &first, "l1d_bytes", (int64_t)caches.l1d);
+  ait_put_int(&t, &first, "l2_bytes", (int64_t)caches.l2);
+  ait_put_int(&t, &first, "l3_bytes", (int64_t)caches.l3);
   ait_text_printf(&t, "}");
-  return ait_json_finish(&t, out);
+  return ait_put_finish(&t, out);
 }
 
 ait_status ait_cpu_mask(const char *text, uint64_t *out) { return ait_cpu_mask_parse(text, out); }
