@@ -16,12 +16,12 @@ static bool take(ait_json_reader *r, char c) {
   return true;
 }
 
-void ait_json_init(ait_json_reader *r, const char *data, size_t size) {
+void ait_json_read_init(ait_json_reader *r, const char *data, size_t size) {
   *r = (ait_json_reader){.p = data, .end = data + size};
   skip_space(r);
 }
 
-void ait_json_enter(ait_json_reader *r, char opener) {
+void ait_json_read_enter(ait_json_reader *r, char opener) {
   if (r->failed || r->depth == AIT_JSON_MAX_DEPTH || !take(r, opener)) {
     fail(r);
     return;
@@ -47,7 +47,7 @@ static bool raw_string(ait_json_reader *r, const char **out_begin, size_t *out_l
   return true;
 }
 
-bool ait_json_next(ait_json_reader *r) {
+bool ait_json_read_next(ait_json_reader *r) {
   if (r->failed || r->depth == 0) return false;
   skip_space(r);
   int top = r->depth - 1;
@@ -69,13 +69,13 @@ bool ait_json_next(ait_json_reader *r) {
   return true;
 }
 
-bool ait_json_key_is(const ait_json_reader *r, const char *key) {
+bool ait_json_read_key_is(const ait_json_reader *r, const char *key) {
   return !r->failed && strlen(key) == r->key_length && memcmp(key, r->key, r->key_length) == 0;
 }
 
-bool ait_json_at(const ait_json_reader *r, char first) { return r->p < r->end && *r->p == first; }
+bool ait_json_read_at(const ait_json_reader *r, char first) { return r->p < r->end && *r->p == first; }
 
-int64_t ait_json_int(ait_json_reader *r) {
+int64_t ait_json_read_int(ait_json_reader *r) {
   bool negative = take(r, '-');
   int64_t v = 0;
   const char *begin = r->p;
@@ -137,7 +137,7 @@ static const char *code_point(const char *p, const char *end, uint32_t *out) {
   return p + 6;
 }
 
-char *ait_json_string(ait_json_reader *r, ait_arena *arena) {
+char *ait_json_read_string(ait_json_reader *r, ait_arena *arena) {
   static const char escapes[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
   const char *p;
   size_t length;
@@ -179,7 +179,7 @@ char *ait_json_string(ait_json_reader *r, ait_arena *arena) {
 static void skip_scalar(ait_json_reader *r) {
   const char *begin = r->p, *ignored;
   size_t length;
-  if (ait_json_at(r, '"')) {
+  if (ait_json_read_at(r, '"')) {
     raw_string(r, &ignored, &length);
     return;
   }
@@ -187,17 +187,17 @@ static void skip_scalar(ait_json_reader *r) {
   if (r->p == begin) fail(r);
 }
 
-void ait_json_skip(ait_json_reader *r) {
+void ait_json_read_skip(ait_json_reader *r) {
   int base = r->depth;
   do {
     if (r->failed) return;
-    if (ait_json_at(r, '{') || ait_json_at(r, '[')) ait_json_enter(r, *r->p);
+    if (ait_json_read_at(r, '{') || ait_json_read_at(r, '[')) ait_json_read_enter(r, *r->p);
     else skip_scalar(r);
-    while (!r->failed && r->depth > base && !ait_json_next(r)) continue; /* closes every container that ends here */
+    while (!r->failed && r->depth > base && !ait_json_read_next(r)) continue; /* closes every container that ends here */
   } while (r->depth > base);
 }
 
-void ait_json_end(ait_json_reader *r) {
+void ait_json_read_end(ait_json_reader *r) {
   skip_space(r);
   if (r->p != r->end || r->depth) fail(r);
 }

@@ -9,11 +9,11 @@
 bool ait_manifest_peek(const char *text, size_t size, int64_t *out_format, int64_t *out_reader) {
   ait_json_reader r;
   bool format = false, reader = false;
-  ait_json_init(&r, text, size);
-  for (ait_json_enter(&r, '{'); !(format && reader) && ait_json_next(&r);) {
-    if (ait_json_key_is(&r, "format")) *out_format = ait_json_int(&r), format = !r.failed;
-    else if (ait_json_key_is(&r, "reader")) *out_reader = ait_json_int(&r), reader = !r.failed;
-    else ait_json_skip(&r);
+  ait_json_read_init(&r, text, size);
+  for (ait_json_read_enter(&r, '{'); !(format && reader) && ait_json_read_next(&r);) {
+    if (ait_json_read_key_is(&r, "format")) *out_format = ait_json_read_int(&r), format = !r.failed;
+    else if (ait_json_read_key_is(&r, "reader")) *out_reader = ait_json_read_int(&r), reader = !r.failed;
+    else ait_json_read_skip(&r);
   }
   return format && reader;
 }
@@ -31,7 +31,7 @@ static ait_status unreadable(const ait_json_reader *r, const char *what) {
 }
 
 static ait_status take_text(parser *p, char **out) {
-  char *text = ait_json_string(&p->r, p->arena);
+  char *text = ait_json_read_string(&p->r, p->arena);
   if (!text) return unreadable(&p->r, "a text");
   size_t size = strlen(text) + 1;
   char *copy = ait_alloc(p->allocator, size, 1);
@@ -48,8 +48,8 @@ static ait_status take_indices(parser *p, uint32_t **out, uint32_t *out_count) {
   void *data = NULL;
   ait_status status = AIT_OK;
   if (*out) return unreadable(&p->r, "a list that is given twice");
-  for (ait_json_enter(&p->r, '['); !status && ait_json_next(&p->r);) {
-    int64_t v = ait_json_int(&p->r);
+  for (ait_json_read_enter(&p->r, '['); !status && ait_json_read_next(&p->r);) {
+    int64_t v = ait_json_read_int(&p->r);
     if (p->r.failed || v < -1 || v >= MAX_VALUES) status = unreadable(&p->r, "a value number");
     else status = ait_grow(p->allocator, &data, &capacity, count + 1, sizeof(uint32_t));
     if (!status) ((uint32_t *)data)[count++] = v < 0 ? AIT_NO_INDEX : (uint32_t)v;
@@ -72,7 +72,7 @@ typedef struct step_lists {
 } step_lists;
 
 static ait_status take_entry(parser *p, const void **out, size_t *out_size) {
-  char *name = ait_json_string(&p->r, p->arena);
+  char *name = ait_json_read_string(&p->r, p->arena);
   if (!name) return unreadable(&p->r, "an entry's name");
   *out = p->source->find(p->source->ctx, name, out_size);
   return *out ? AIT_OK : ait_error(AIT_CODE_INVALID_MODEL, "entry '%.200s' is missing", name);
@@ -82,23 +82,23 @@ static ait_status take_member(parser *p, ait_plan_step *s, step_lists *lists) {
   const void *data;
   size_t size;
   ait_json_reader *r = &p->r;
-  if (ait_json_key_is(r, "backend")) return take_text(p, &s->backend);
-  if (ait_json_key_is(r, "options")) return take_text(p, &s->options);
-  if (ait_json_key_is(r, "inputs")) return take_indices(p, &s->inputs, &lists->input_count);
-  if (ait_json_key_is(r, "outputs")) return take_indices(p, &s->outputs, &lists->output_count);
-  if (ait_json_key_is(r, "region")) {
+  if (ait_json_read_key_is(r, "backend")) return take_text(p, &s->backend);
+  if (ait_json_read_key_is(r, "options")) return take_text(p, &s->options);
+  if (ait_json_read_key_is(r, "inputs")) return take_indices(p, &s->inputs, &lists->input_count);
+  if (ait_json_read_key_is(r, "outputs")) return take_indices(p, &s->outputs, &lists->output_count);
+  if (ait_json_read_key_is(r, "region")) {
     AIT_TRY(take_entry(p, &data, &size));
     ait_region_destroy(s->region);
     s->region = NULL;
     return ait_region_decode(p->allocator, data, size, &s->region);
   }
-  if (ait_json_key_is(r, "blob")) {
+  if (ait_json_read_key_is(r, "blob")) {
     AIT_TRY(take_entry(p, &data, &size));
     s->blob = (ait_blob){(void *)data, size};
     s->blob_mapped = true;
     return AIT_OK;
   }
-  ait_json_skip(r);
+  ait_json_read_skip(r);
   return AIT_OK;
 }
 
@@ -115,7 +115,7 @@ static ait_status check_step(parser *p, ait_plan_step *s, const step_lists *list
 static ait_status take_step(parser *p, ait_plan_step *s) {
   step_lists lists = {0};
   ait_status status = AIT_OK;
-  for (ait_json_enter(&p->r, '{'); !status && ait_json_next(&p->r);) status = take_member(p, s, &lists);
+  for (ait_json_read_enter(&p->r, '{'); !status && ait_json_read_next(&p->r);) status = take_member(p, s, &lists);
   if (!status && p->r.failed) status = unreadable(&p->r, "a step of a plan");
   ait_status fits = check_step(p, s, &lists);
   return ait_status_join(status, fits);
@@ -126,7 +126,7 @@ static ait_status take_steps(parser *p, ait_plan *plan) {
   void *data = NULL;
   ait_status status = AIT_OK;
   if (plan->steps) return unreadable(&p->r, "a list that is given twice");
-  for (ait_json_enter(&p->r, '['); !status && ait_json_next(&p->r);) {
+  for (ait_json_read_enter(&p->r, '['); !status && ait_json_read_next(&p->r);) {
     if (count == MAX_STEPS) status = ait_error(AIT_CODE_LIMIT, "a plan has more than %u steps", MAX_STEPS);
     else status = ait_grow(p->allocator, &data, &capacity, count + 1, sizeof(ait_plan_step));
     if (status) break;
@@ -151,8 +151,8 @@ static ait_status take_steps(parser *p, ait_plan *plan) {
 
 static ait_status take_cpu(parser *p, ait_plan *plan) {
   plan->cpu_needed = 0;
-  for (ait_json_enter(&p->r, '['); ait_json_next(&p->r);) {
-    char *name = ait_json_string(&p->r, p->arena);
+  for (ait_json_read_enter(&p->r, '['); ait_json_read_next(&p->r);) {
+    char *name = ait_json_read_string(&p->r, p->arena);
     uint64_t feature;
     if (!name) break;
     ait_status status = ait_cpu_names_parse(name, &feature);
@@ -165,19 +165,19 @@ static ait_status take_cpu(parser *p, ait_plan *plan) {
 
 static ait_status take_plan_member(parser *p, ait_plan *plan) {
   ait_json_reader *r = &p->r;
-  if (ait_json_key_is(r, "target")) return take_text(p, &plan->target);
-  if (ait_json_key_is(r, "cpu")) return take_cpu(p, plan);
-  if (ait_json_key_is(r, "steps")) return take_steps(p, plan);
-  if (ait_json_key_is(r, "outputs")) return take_indices(p, &plan->outputs, &plan->output_count);
-  if (ait_json_key_is(r, "threads")) {
-    int64_t threads = ait_json_int(r);
+  if (ait_json_read_key_is(r, "target")) return take_text(p, &plan->target);
+  if (ait_json_read_key_is(r, "cpu")) return take_cpu(p, plan);
+  if (ait_json_read_key_is(r, "steps")) return take_steps(p, plan);
+  if (ait_json_read_key_is(r, "outputs")) return take_indices(p, &plan->outputs, &plan->output_count);
+  if (ait_json_read_key_is(r, "threads")) {
+    int64_t threads = ait_json_read_int(r);
     plan->threads = threads < 1 || threads > 1024 ? 1 : (int32_t)threads;
-  } else if (ait_json_key_is(r, "values")) {
-    int64_t values = ait_json_int(r);
+  } else if (ait_json_read_key_is(r, "values")) {
+    int64_t values = ait_json_read_int(r);
     if (values < 0 || values > MAX_VALUES) return unreadable(&p->r, "the number of a plan's values");
     plan->value_count = (uint32_t)values;
   } else {
-    ait_json_skip(r);
+    ait_json_read_skip(r);
   }
   return AIT_OK;
 }
@@ -185,14 +185,14 @@ static ait_status take_plan_member(parser *p, ait_plan *plan) {
 static ait_status take_plan(parser *p, ait_plan *plan) {
   ait_status status = AIT_OK;
   *plan = (ait_plan){.allocator = p->allocator, .threads = 1};
-  for (ait_json_enter(&p->r, '{'); !status && ait_json_next(&p->r);) status = take_plan_member(p, plan);
+  for (ait_json_read_enter(&p->r, '{'); !status && ait_json_read_next(&p->r);) status = take_plan_member(p, plan);
   if (!status && (p->r.failed || !plan->target || !plan->steps || !plan->outputs)) status = unreadable(&p->r, "a plan");
   return status;
 }
 
 static ait_status take_plans(parser *p, ait_manifest *out) {
   ait_status status = AIT_OK;
-  for (ait_json_enter(&p->r, '['); !status && ait_json_next(&p->r);) {
+  for (ait_json_read_enter(&p->r, '['); !status && ait_json_read_next(&p->r);) {
     if (out->plan_count == MAX_PLANS) return ait_error(AIT_CODE_LIMIT, "there are more than %u plans", MAX_PLANS);
     void *plans = out->plans;
     status = ait_grow(p->allocator, &plans, &out->plan_capacity, out->plan_count + 1, sizeof *out->plans);
@@ -203,10 +203,10 @@ static ait_status take_plans(parser *p, ait_manifest *out) {
 }
 
 static ait_status take_model(parser *p, ait_manifest *out) {
-  for (ait_json_enter(&p->r, '{'); ait_json_next(&p->r);) {
-    if (ait_json_key_is(&p->r, "name")) out->model_name = ait_json_string(&p->r, p->arena);
-    else if (ait_json_key_is(&p->r, "producer")) out->producer = ait_json_string(&p->r, p->arena);
-    else ait_json_skip(&p->r);
+  for (ait_json_read_enter(&p->r, '{'); ait_json_read_next(&p->r);) {
+    if (ait_json_read_key_is(&p->r, "name")) out->model_name = ait_json_read_string(&p->r, p->arena);
+    else if (ait_json_read_key_is(&p->r, "producer")) out->producer = ait_json_read_string(&p->r, p->arena);
+    else ait_json_read_skip(&p->r);
   }
   return p->r.failed ? unreadable(&p->r, "the model's identity") : AIT_OK;
 }
@@ -214,15 +214,15 @@ static ait_status take_model(parser *p, ait_manifest *out) {
 ait_status ait_manifest_parse(ait_allocator a, ait_arena *arena, const char *text, size_t size, const ait_entry_source *source, ait_manifest *out) {
   parser p = {.allocator = a, .arena = arena, .source = source};
   *out = (ait_manifest){.model_name = "", .producer = ""};
-  ait_json_init(&p.r, text, size);
+  ait_json_read_init(&p.r, text, size);
   ait_status status = AIT_OK;
-  for (ait_json_enter(&p.r, '{'); !status && ait_json_next(&p.r);) {
-    if (ait_json_key_is(&p.r, "model")) status = take_model(&p, out);
-    else if (ait_json_key_is(&p.r, "plans")) status = take_plans(&p, out);
-    else ait_json_skip(&p.r);
+  for (ait_json_read_enter(&p.r, '{'); !status && ait_json_read_next(&p.r);) {
+    if (ait_json_read_key_is(&p.r, "model")) status = take_model(&p, out);
+    else if (ait_json_read_key_is(&p.r, "plans")) status = take_plans(&p, out);
+    else ait_json_read_skip(&p.r);
   }
   if (!status) {
-    ait_json_end(&p.r);
+    ait_json_read_end(&p.r);
     if (p.r.failed) status = unreadable(&p.r, "its JSON");
   }
   if (status) ait_manifest_deinit(a, out);
@@ -238,9 +238,9 @@ void ait_manifest_deinit(ait_allocator a, ait_manifest *m) {
 /* ---- weights -----------------------------------------------------------------------------------------------------------------------*/
 static ait_status take_dims(ait_json_reader *r, int64_t out[AIT_MAX_RANK], int32_t *out_rank) {
   *out_rank = 0;
-  for (ait_json_enter(r, '['); ait_json_next(r);) {
+  for (ait_json_read_enter(r, '['); ait_json_read_next(r);) {
     if (*out_rank == AIT_MAX_RANK) return unreadable(r, "a shape");
-    out[(*out_rank)++] = ait_json_int(r);
+    out[(*out_rank)++] = ait_json_read_int(r);
   }
   return r->failed ? unreadable(r, "a shape") : AIT_OK;
 }
@@ -249,22 +249,22 @@ static ait_status take_tensor(ait_json_reader *r, ait_arena *arena, ait_weight_s
   ait_weight w = {.rank = -1};
   int32_t strides = -1;
   int64_t storage = -1;
-  for (ait_json_enter(r, '{'); ait_json_next(r);) {
-    if (ait_json_key_is(r, "name")) {
-      w.name = ait_json_string(r, arena);
-    } else if (ait_json_key_is(r, "dtype")) {
-      char *dtype = ait_json_string(r, arena);
+  for (ait_json_read_enter(r, '{'); ait_json_read_next(r);) {
+    if (ait_json_read_key_is(r, "name")) {
+      w.name = ait_json_read_string(r, arena);
+    } else if (ait_json_read_key_is(r, "dtype")) {
+      char *dtype = ait_json_read_string(r, arena);
       w.dtype = dtype ? ait_dtype_from_name(dtype) : AIT_DTYPE_NONE;
-    } else if (ait_json_key_is(r, "shape")) {
+    } else if (ait_json_read_key_is(r, "shape")) {
       AIT_TRY(take_dims(r, w.shape, &w.rank));
-    } else if (ait_json_key_is(r, "strides")) {
+    } else if (ait_json_read_key_is(r, "strides")) {
       AIT_TRY(take_dims(r, w.strides, &strides));
-    } else if (ait_json_key_is(r, "storage")) {
-      storage = ait_json_int(r);
-    } else if (ait_json_key_is(r, "offset")) {
-      w.offset = ait_json_int(r);
+    } else if (ait_json_read_key_is(r, "storage")) {
+      storage = ait_json_read_int(r);
+    } else if (ait_json_read_key_is(r, "offset")) {
+      w.offset = ait_json_read_int(r);
     } else {
-      ait_json_skip(r);
+      ait_json_read_skip(r);
     }
   }
   if (r->failed || !w.name || w.rank < 0 || strides != w.rank || storage < 0 || storage > UINT32_MAX) return unreadable(r, "a tensor");
@@ -289,17 +289,17 @@ static ait_status add_storages(const ait_entry_source *source, int64_t count, ai
 }
 
 static ait_status take_weights(ait_json_reader *r, ait_arena *arena, const ait_entry_source *source, ait_weight_store *store) {
-  for (ait_json_enter(r, '{'); ait_json_next(r);) {
-    if (ait_json_key_is(r, "storages")) {
-      int64_t count = ait_json_int(r);
+  for (ait_json_read_enter(r, '{'); ait_json_read_next(r);) {
+    if (ait_json_read_key_is(r, "storages")) {
+      int64_t count = ait_json_read_int(r);
       if (!r->failed) AIT_TRY(add_storages(source, count, store)); /* ends at the first entry that is not there */
-    } else if (ait_json_key_is(r, "tensors")) {
-      for (ait_json_enter(r, '['); ait_json_next(r);) AIT_TRY(take_tensor(r, arena, store));
+    } else if (ait_json_read_key_is(r, "tensors")) {
+      for (ait_json_read_enter(r, '['); ait_json_read_next(r);) AIT_TRY(take_tensor(r, arena, store));
     } else {
-      ait_json_skip(r);
+      ait_json_read_skip(r);
     }
   }
-  ait_json_end(r);
+  ait_json_read_end(r);
   return r->failed ? unreadable(r, "its JSON") : AIT_OK;
 }
 
@@ -307,7 +307,7 @@ ait_status ait_weights_parse(ait_allocator a, const char *text, size_t size, con
   ait_json_reader r;
   ait_arena arena;
   ait_arena_init(&arena, a);
-  ait_json_init(&r, text, size);
+  ait_json_read_init(&r, text, size);
   ait_weight_store *store = NULL;
   ait_status status = ait_weight_store_create(a, &store);
   if (!status) status = take_weights(&r, &arena, source, store);

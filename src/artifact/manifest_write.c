@@ -204,9 +204,9 @@ static ait_status tuning(const scribe *s) {
   const char *report = s->content->report_json;
   if (!report) return AIT_OK;
   ait_json_reader r;
-  ait_json_init(&r, report, strlen(report));
-  ait_json_skip(&r);
-  ait_json_end(&r);
+  ait_json_read_init(&r, report, strlen(report));
+  ait_json_read_skip(&r);
+  ait_json_read_end(&r);
   if (r.failed) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the tuning report is not JSON");
   ait_text_printf(s->out, ",\n  \"tuning\": ");
   ait_text_append(s->out, report, strlen(report));
