@@ -213,6 +213,7 @@ static ait_status explain_limit(const archive *ar, ait_status status) {
 static ait_status import_archive(archive *ar, ait_allocator a, const ait_import_options *options, ait_graph **out) {
   start(ar, a, options);
   ait_status status = explain_limit(ar, read_all(ar));
+  if (!status && !ar->in.missing) status = ait_graph_verify(ar->in.graph);
   if (status || ar->in.missing) {
     ait_graph_destroy(ar->in.graph);
     ar->in.graph = NULL;
