@@ -275,8 +275,15 @@ static ait_status run(void *instance, const ait_run_context *context) {
   size_t copies_bytes = l->region->input_count * sizeof(ait_ref_value);
   ait_ref_value *copies = ait_alloc_zero(context->allocator, copies_bytes, _Alignof(ait_ref_value));
   if (!copies) return AIT_OOM();
-  ait_ref_frame frame = {l->region, &l->plan, s->values, s->symbols, context->allocator, context->pool, l->fp64, 0,
-                         context->profile ? s->seconds : NULL, &s->draws};
+  ait_ref_frame frame = {.region = l->region,
+                         .plan = &l->plan,
+                         .values = s->values,
+                         .symbols = s->symbols,
+                         .allocator = context->allocator,
+                         .pool = context->pool,
+                         .fp64 = l->fp64,
+                         .seconds = context->profile ? s->seconds : NULL,
+                         .draws = &s->draws};
   ait_status status = AIT_OK;
   for (uint32_t i = 0; i < l->region->symbol_count; ++i) s->symbols[i] = INT64_MIN;
   AIT_GOTO(place_inputs(s, context));

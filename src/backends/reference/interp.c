@@ -2,6 +2,8 @@
 
 #include "backends/dims.h"
 
+#define AIT_REF_MAX_CASTS 16
+
 /* ---- plan ------------------------------------------------------------------------------------------------------------------------*/
 static void note_use(const ait_region *region, uint32_t *last_use, const ait_arg *arg, uint32_t node) {
   if (arg->kind == AIT_ARG_VALUE && arg->as.value < region->value_count) last_use[arg->as.value] = node;
@@ -129,10 +131,57 @@ static void store_results(ait_ref_frame *f, const ait_region_node *node, ait_ref
   }
 }
 
+/* ---- autocast ----------------------------------------------------------------------------------------------------------------------
+ * What torch does inside an enabled region shows in the declared dtypes: a product of float32 matrices that gives bfloat16 read bfloat16
+ * copies of them; a softmax of bfloat16 that gives float32 read a float32 copy. So float operands are cast to the result's dtype. */
+typedef struct cast_values {
+  uint32_t count, ids[AIT_REF_MAX_CASTS];
+  ait_ref_value originals[AIT_REF_MAX_CASTS];
+} cast_values;
+
+static ait_status cast_operand(ait_ref_frame *f, const ait_arg *arg, ait_dtype dtype, cast_values *casts) {
+  for (uint32_t i = 0; arg->kind == AIT_ARG_LIST && i < arg->count; ++i)
+    if (arg->as.list[i].kind == AIT_ARG_VALUE) AIT_TRY(cast_operand(f, &arg->as.list[i], dtype, casts));
+  if (arg->kind != AIT_ARG_VALUE || arg->as.value >= f->region->value_count) return AIT_OK;
+  ait_ref_value *v = &f->values[arg->as.value];
+  if (v->type != AIT_TYPE_TENSOR || !ait_dtype_is_float(v->as.tensor.dtype) || v->as.tensor.dtype == dtype) return AIT_OK;
+  if (casts->count == AIT_REF_MAX_CASTS) return AIT_OK;
+  ait_tensor cast;
+  AIT_TRY(ait_tensor_cast(f->allocator, &v->as.tensor, dtype, &cast));
+  casts->ids[casts->count] = arg->as.value;
+  casts->originals[casts->count++] = *v;
+  *v = (ait_ref_value){.type = AIT_TYPE_TENSOR, .as.tensor = cast};
+  return AIT_OK;
+}
+
+/* Conversions state their dtype themselves; in-place nodes write into their operand. */
+static bool takes_casts(const ait_region_node *node) {
+  return !(node->flags & AIT_NODE_INPLACE) && !ait_starts_with(node->op, "aten.to.") && !ait_starts_with(node->op, "aten._to_copy") &&
+         !ait_starts_with(node->op, "aten.type_as") && !ait_starts_with(node->op, "aten.copy") && !ait_starts_with(node->op, "higher_order.");
+}
+
+static ait_status cast_operands(ait_ref_frame *f, const ait_region_node *node, cast_values *casts) {
+  if (!f->autocast || f->fp64 || !takes_casts(node) || node->result_count == 0 || node->results[0] >= f->region->value_count) return AIT_OK;
+  ait_dtype dtype = f->region->values[node->results[0]].dtype;
+  if (!ait_dtype_is_float(dtype)) return AIT_OK;
+  for (uint32_t i = 0; i < node->arg_count; ++i) AIT_TRY(cast_operand(f, &node->args[i], dtype, casts));
+  return AIT_OK;
+}
+
+static void restore_operands(ait_ref_frame *f, cast_values *casts) {
+  while (casts->count-- > 0) {
+    ait_ref_value_release(f->allocator, &f->values[casts->ids[casts->count]]);
+    f->values[casts->ids[casts->count]] = casts->originals[casts->count];
+  }
+}
+
 static ait_status execute_node(ait_ref_frame *f, struct ait_ref_run *run, uint32_t n, ait_ref_value *results) {
   const ait_region_node *node = &f->region->nodes[n];
   ait_ref_call call = {run, f->region, node, results, f->allocator, f->pool, f->fp64};
-  ait_status status = run_function(&call, f->plan->functions[n]);
+  cast_values casts = {.count = 0};
+  ait_status status = cast_operands(f, node, &casts);
+  if (status == AIT_OK) status = run_function(&call, f->plan->functions[n]);
+  restore_operands(f, &casts);
   if (status == AIT_OK) status = follow_shape(f, node, results);
   if (status != AIT_OK) {
     for (uint32_t r = 0; r < node->result_count; ++r) ait_ref_value_release(f->allocator, &results[r]);
@@ -272,7 +321,7 @@ static ait_status take_outputs(ait_ref_frame *frame, ait_ref_value *outputs) {
 }
 
 ait_status ait_ref_call_region(const ait_ref_call *call, const ait_region *region, const ait_ref_value *inputs, uint32_t input_count,
-                               ait_ref_value *outputs) {
+                               bool autocast, ait_ref_value *outputs) {
   if (call->run->depth >= AIT_REF_MAX_DEPTH) return ait_ref_error(call, AIT_CODE_LIMIT, "graphs are nested more than %d deep", AIT_REF_MAX_DEPTH);
   if (input_count != region->input_count)
     return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "a nested graph takes %u inputs, %u are given", region->input_count, input_count);
@@ -281,7 +330,16 @@ ait_status ait_ref_call_region(const ait_ref_call *call, const ait_region *regio
   AIT_TRY(ait_ref_plan_create(a, region, &plan));
   ait_ref_value *values = ait_alloc_zero(a, region->value_count * sizeof *values, _Alignof(ait_ref_value));
   int64_t *symbols = ait_alloc(a, region->symbol_count * sizeof *symbols, _Alignof(int64_t));
-  ait_ref_frame frame = {region, &plan, values, symbols, a, call->pool, call->fp64, call->run->depth + 1, NULL, call->run->draws};
+  ait_ref_frame frame = {.region = region,
+                         .plan = &plan,
+                         .values = values,
+                         .symbols = symbols,
+                         .allocator = a,
+                         .pool = call->pool,
+                         .fp64 = call->fp64,
+                         .depth = call->run->depth + 1,
+                         .autocast = autocast,
+                         .draws = call->run->draws};
   for (uint32_t i = 0; i < region->output_count; ++i) outputs[i] = (ait_ref_value){0};
   ait_status status = values && symbols ? place_inputs(call, region, inputs, values) : AIT_OOM();
   if (status == AIT_OK) {

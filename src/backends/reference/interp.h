@@ -24,6 +24,7 @@ typedef struct ait_ref_frame {
   ait_pool *pool;
   bool fp64;
   int32_t depth;
+  bool autocast;   /* an enabled autocast region: operands are cast to the dtype that a node's result declares */
   double *seconds; /* per node, added to; NULL: no profile */
   uint64_t *draws; /* see ait_ref_run; may be NULL */
 } ait_ref_frame;
@@ -32,7 +33,7 @@ ait_status ait_ref_execute(ait_ref_frame *frame) AIT_MUST_USE;
 /* Calls a nested region: inputs[i] goes to its input i (borrowed), outputs[i] comes from its output i (owned by the caller, who gives
  * room for region->output_count). Symbols are taken over by name and bound from the inputs' shapes. */
 ait_status ait_ref_call_region(const ait_ref_call *call, const ait_region *region, const ait_ref_value *inputs, uint32_t input_count,
-                               ait_ref_value *outputs) AIT_MUST_USE;
+                               bool autocast, ait_ref_value *outputs) AIT_MUST_USE;
 
 /* symbols[i] for every symbol that is, bare, a size of an input's declared shape (or the declared value of an int input). */
 void ait_ref_bind_symbols(const ait_region *region, const ait_ref_value *values, int64_t *symbols);
