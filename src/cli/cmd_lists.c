@@ -6,7 +6,8 @@ static int ops_missing(const cli_args *args, const char *path) {
   char *text = NULL;
   ait_load_options options;
   ait_load_options_init(&options);
-  struct json_object *o = cli_document(ait_ops_missing(path, &options, &text), text, &code);
+  ait_status status = ait_ops_missing(path, &options, &text);
+  struct json_object *o = cli_document(status, text, &code);
   if (!o) return code;
   struct json_object *missing = cli_member_object(o, "missing");
   size_t n = json_object_array_length(missing);
@@ -32,7 +33,8 @@ int cli_cmd_ops(const cli_args *args) {
   if (path) return ops_missing(args, path);
   int code;
   char *text = NULL;
-  struct json_object *o = cli_document(ait_ops(&text), text, &code);
+  ait_status status = ait_ops(&text);
+  struct json_object *o = cli_document(status, text, &code);
   if (!o) return code;
   if (cli_wants_json(args)) return cli_json(args, o);
   struct json_object *list = cli_member_object(o, "operators");
@@ -55,7 +57,8 @@ int cli_cmd_ops(const cli_args *args) {
 int cli_cmd_backends(const cli_args *args) {
   int code;
   char *text = NULL;
-  struct json_object *o = cli_document(ait_backends(&text), text, &code);
+  ait_status status = ait_backends(&text);
+  struct json_object *o = cli_document(status, text, &code);
   if (!o) return code;
   if (cli_wants_json(args)) return cli_json(args, o);
   struct json_object *list = cli_member_object(o, "backends");
@@ -82,7 +85,8 @@ int cli_cmd_backends(const cli_args *args) {
 static int list_passes(const cli_args *args) {
   int code;
   char *text = NULL;
-  struct json_object *o = cli_document(ait_passes(&text), text, &code);
+  ait_status status = ait_passes(&text);
+  struct json_object *o = cli_document(status, text, &code);
   if (!o) return code;
   if (cli_wants_json(args)) return cli_json(args, o);
   struct json_object *list = cli_member_object(o, "passes");
