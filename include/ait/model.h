@@ -21,6 +21,7 @@ typedef struct ait_load_options {
   bool skip_checksum; /* do not hash the weights on load; the small entries are always hashed */
   const char *model_name; /* which model of a .pt2 archive that holds several; NULL: the only one */
   const char *backend;    /* ait_model_import: build the whole model on this backend; NULL: "reference" */
+  const char *passes;     /* ait_model_import: passes or pipelines to run first; NULL: what the backend needs */
   const char *knobs;      /* ait_model_import: "key=value,key=value" for that backend, or NULL */
   int32_t threads;        /* threads that may check a large file, the caller's included; 0 or 1: only the caller's */
 } ait_load_options;

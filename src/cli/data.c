@@ -18,6 +18,7 @@ ait_status cli_model_open(const cli_args *args, const char *path, const char *ba
   options.model_name = cli_option(args, "model-name");
   options.backend = backend;
   options.knobs = cli_option(args, "knobs");
+  options.passes = cli_option(args, "passes");
   return ait_model_import(path, &options, out);
 }
 

@@ -40,13 +40,20 @@ static ait_status replace(batch_norm *b, uint32_t value) {
   return AIT_OK;
 }
 
+/* (x - mean) * scale + bias: the difference first, since mean * scale may cancel with the bias. */
 static ait_status as_affine(batch_norm *b) {
-  uint32_t scale, shift, out;
-  int32_t after = b->g->values[b->n->args[0].as.value].rank - 2;
-  AIT_TRY(emit_shaped(b, b->scale, 0, after, &scale));
-  AIT_TRY(emit_shaped(b, b->shift, 0, after, &shift));
-  AIT_TRY(AIT_EMIT(&b->w, &out, "mul", b->n->args[0], ait_arg_value(scale)));
-  AIT_TRY(AIT_EMIT(&b->w, &out, "add", ait_arg_value(out), ait_arg_value(shift)));
+  const ait_arg *a = b->n->args;
+  uint32_t v;
+  int32_t after = b->g->values[a[0].as.value].rank - 2;
+  AIT_TRY(emit_shaped(b, a[3].as.value, 0, after, &v));
+  uint32_t out;
+  AIT_TRY(AIT_EMIT(&b->w, &out, "sub", a[0], ait_arg_value(v)));
+  AIT_TRY(emit_shaped(b, b->scale, 0, after, &v));
+  AIT_TRY(AIT_EMIT(&b->w, &out, "mul", ait_arg_value(out), ait_arg_value(v)));
+  if (a[2].kind != AIT_ARG_NONE) {
+    AIT_TRY(emit_shaped(b, a[2].as.value, 0, after, &v));
+    AIT_TRY(AIT_EMIT(&b->w, &out, "add", ait_arg_value(out), ait_arg_value(v)));
+  }
   return replace(b, out);
 }
 

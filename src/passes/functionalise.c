@@ -154,7 +154,10 @@ static ait_status write_value(functionaliser *f, const ait_node *n, uint32_t tar
   alias *a = alias_of(f, target);
   if (!a) return refuse(f, n, "it writes into a value that is no tensor of this graph");
   for (uint32_t t = target; f->aliases[t].parent != AIT_NO_INDEX; t = f->aliases[t].parent)
-    if (f->aliases[t].uncertain) cut_uncertain(f, t);
+    if (f->aliases[t].uncertain) {
+      cut_uncertain(f, t);
+      break;
+    }
   uint32_t root = root_of(f, target), child_value = value;
   for (uint32_t t = target; t != root; t = f->aliases[t].parent) {
     uint32_t parent = f->aliases[t].parent, parent_now, parent_value;

@@ -51,7 +51,7 @@ static ait_status build_model(const char *path, const ait_load_options *options,
     return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no backend '%s'", options->backend), "'ait backends' lists them");
   AIT_TRY(ait_graph_open(path, options, &m->graph));
   AIT_TRY(ait_graph_region(m->graph, m->allocator, &m->region));
-  ait_build_request request = {.allocator = m->allocator, .backend = backend, .options = options->knobs, .cpu_mask = options->cpu_mask};
+  ait_build_request request = {.allocator = m->allocator, .backend = backend, .options = options->knobs, .pipeline = options->passes, .cpu_mask = options->cpu_mask};
   AIT_TRY(ait_plan_build(m->graph, &request, NULL, &m->plan));
   return ait_model_create(m->allocator, m->region, ait_weight_store_provider(m->graph->weights), &m->plan, m, imported_release, out);
 }

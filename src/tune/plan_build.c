@@ -58,10 +58,11 @@ ait_status ait_plan_lower(const ait_graph *raw, const ait_build_request *request
   *out = NULL;
   ait_graph *graph;
   AIT_TRY(ait_graph_clone(raw, &graph));
-  if (!request->backend->accepts_raw) {
+  const char *pipeline = request->pipeline;
+  if (!pipeline && !request->backend->accepts_raw) pipeline = strcmp(request->backend->name, "eager") ? "core" : "eager";
+  if (pipeline) {
     ait_pass_context context = request->passes;
     context.allocator = request->allocator;
-    const char *pipeline = strcmp(request->backend->name, "eager") ? "core" : "eager";
     ait_status status = ait_passes_run(graph, pipeline, &context, NULL, NULL);
     if (status != AIT_OK) {
       ait_graph_destroy(graph);

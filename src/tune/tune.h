@@ -27,7 +27,8 @@ void ait_option_list_deinit(ait_option_list *list);
 typedef struct ait_build_request {
   ait_allocator allocator;
   const ait_backend *backend;
-  const char *options; /* knobs, or NULL */
+  const char *options;  /* knobs, or NULL */
+  const char *pipeline; /* passes to run; NULL: none for backends that take raw graphs, "eager" or "core" for others */
   uint64_t cpu_mask;
   ait_pass_context passes; /* allocator ignored */
 } ait_build_request;
