@@ -1,5 +1,5 @@
-/* What depends on constants only is computed now, by the reference interpreter, and becomes a new constant named "folded.N". Such a weight
- * belongs to the plan, not to the user's file: backends put it into their blob. */
+/* What depends on constants only is computed now, by the reference interpreter, and becomes a new constant named "folded.<hash>". Such
+ * a weight belongs to the plan, not to the user's file; the tuner seals those that a plan asks for when it is loaded. */
 #include "backends/reference/reference.h"
 #include "passes/rewrite.h"
 #include <stdio.h>
@@ -92,29 +92,41 @@ static ait_status compute(folder *f, const ait_node *n, const ait_region_node *n
   return AIT_OK;
 }
 
+/* Named after its contents: equal constants are one, and plans for several machines do not clash in one file. */
+static void name_constant(const ait_tensor *t, char out[32]) {
+  uint64_t h = ait_hash(t->data, ait_tensor_bytes(t), (uint64_t)t->dtype);
+  h = ait_hash(t->shape, (size_t)t->rank * sizeof *t->shape, h);
+  snprintf(out, 32, "folded.%016llx", (unsigned long long)h);
+}
+
+static uint32_t find_input(const ait_graph *g, const char *name) {
+  for (size_t i = 0; i < g->input_count; ++i)
+    if (g->inputs[i].kind == AIT_INPUT_CONSTANT && g->inputs[i].name && !strcmp(g->inputs[i].name, name)) return g->inputs[i].value;
+  return AIT_NO_INDEX;
+}
+
+static ait_status add_weight(folder *f, const char *name, ait_tensor *t) {
+  ait_weight w = {.name = name, .dtype = t->dtype, .rank = t->rank};
+  memcpy(w.shape, t->shape, sizeof w.shape);
+  memcpy(w.strides, t->strides, sizeof w.strides);
+  AIT_TRY(ait_weight_store_add_storage(f->g->weights, ait_storage_retain(t->storage), &w.storage));
+  return ait_weight_store_add(f->g->weights, &w);
+}
+
 /* A computed tensor as a weight and an input of the graph. */
 static ait_status as_constant(folder *f, uint32_t v, uint32_t *out) {
   char name[32];
-  ait_weight w = {.name = name};
-  for (size_t k = ait_weight_store_count(f->g->weights);; ++k) {
-    snprintf(name, sizeof name, "folded.%zu", k);
-    if (!ait_weight_store_find(f->g->weights, name)) break;
-  }
   ait_tensor copy;
   AIT_TRY(ait_tensor_cast(f->a, &f->values[v].as.tensor, f->values[v].as.tensor.dtype, &copy));
-  w.dtype = copy.dtype;
-  w.rank = copy.rank;
-  for (int32_t d = 0; d < copy.rank; ++d) {
-    w.shape[d] = copy.shape[d];
-    w.strides[d] = copy.strides[d];
-  }
-  ait_status status = ait_weight_store_add_storage(f->g->weights, ait_storage_retain(copy.storage), &w.storage);
+  name_constant(&copy, name);
+  *out = find_input(f->g, name);
+  ait_status status = AIT_OK;
+  if (!ait_weight_store_find(f->g->weights, name)) status = add_weight(f, name, &copy);
   ait_tensor_release(&copy);
-  if (status == AIT_OK) status = ait_weight_store_add(f->g->weights, &w);
-  if (status == AIT_OK) status = ait_graph_add_value(f->g, name, &f->g->values[v], out);
+  if (status != AIT_OK || *out != AIT_NO_INDEX) return status;
+  AIT_TRY(ait_graph_add_value(f->g, name, &f->g->values[v], out));
   ait_region_input input = {.value = *out, .kind = AIT_INPUT_CONSTANT, .name = name, .user_index = -1};
-  if (status == AIT_OK) status = ait_graph_add_input(f->g, &input);
-  return status;
+  return ait_graph_add_input(f->g, &input);
 }
 
 typedef struct reads {

@@ -34,12 +34,14 @@ typedef struct imported {
   ait_allocator allocator;
   ait_graph *graph;
   ait_region *region;
+  ait_weight_store *weights;
   ait_plan plan;
 } imported;
 
 static void imported_release(void *owner) {
   imported *m = owner;
   ait_plan_deinit(&m->plan);
+  ait_weight_store_release(m->weights);
   ait_graph_region_destroy(m->allocator, m->region);
   ait_graph_destroy(m->graph);
   ait_free(m->allocator, m, sizeof *m);
@@ -52,8 +54,8 @@ static ait_status build_model(const char *path, const ait_load_options *options,
   AIT_TRY(ait_graph_open(path, options, &m->graph));
   AIT_TRY(ait_graph_region(m->graph, m->allocator, &m->region));
   ait_build_request request = {.allocator = m->allocator, .backend = backend, .options = options->knobs, .pipeline = options->passes, .cpu_mask = options->cpu_mask};
-  AIT_TRY(ait_plan_build(m->graph, &request, NULL, &m->plan));
-  return ait_model_create(m->allocator, m->region, ait_weight_store_provider(m->graph->weights), &m->plan, m, imported_release, out);
+  AIT_TRY(ait_plan_build(m->graph, &request, NULL, &m->plan, &m->weights));
+  return ait_model_create(m->allocator, m->region, ait_weight_store_provider(m->weights), &m->plan, m, imported_release, out);
 }
 
 ait_status ait_model_import(const char *path, const ait_load_options *options, ait_model **out) {

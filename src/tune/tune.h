@@ -13,17 +13,6 @@
 #include <ait/tune.h>
 
 /* ---- plan_build.c ----------------------------------------------------------------------------------------------------------------*/
-/* "key=value,key=value" as options; the strings live in *out_text. */
-typedef struct ait_option_list {
-  ait_allocator allocator;
-  char *text;
-  size_t text_size;
-  ait_option *items;
-  uint32_t count;
-} ait_option_list;
-ait_status ait_option_list_parse(ait_allocator a, const char *text, ait_option_list *out) AIT_MUST_USE; /* text may be NULL */
-void ait_option_list_deinit(ait_option_list *list);
-
 typedef struct ait_build_request {
   ait_allocator allocator;
   const ait_backend *backend;
@@ -32,9 +21,11 @@ typedef struct ait_build_request {
   uint64_t cpu_mask;
   ait_pass_context passes; /* allocator ignored */
 } ait_build_request;
-/* A plan of one step: the whole graph on one backend. The raw graph is left as it is (folded constants join its weight store).
+/* A plan of one step: the whole graph on one backend. The raw graph and its weights are left as they are; *out_weights is what the plan
+ * finds its weights in: the graph's, and constants that passes folded; released by the caller.
  * Errors: unsupported with the backend's first reason. notes: may be NULL, else filled by the backend's `supports`. */
-ait_status ait_plan_build(const ait_graph *raw, const ait_build_request *request, ait_support *notes, ait_plan *out) AIT_MUST_USE;
+ait_status ait_plan_build(const ait_graph *raw, const ait_build_request *request, ait_support *notes, ait_plan *out_plan,
+                          ait_weight_store **out_weights) AIT_MUST_USE;
 /* The graph in the form that the backend takes: raw, or after its pipeline. A new graph, owned by the caller. */
 ait_status ait_plan_lower(const ait_graph *raw, const ait_build_request *request, ait_graph **out) AIT_MUST_USE;
 
