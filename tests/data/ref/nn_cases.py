@@ -17,7 +17,7 @@ NAMES = {torch.float32: "float32", torch.float64: "float64", torch.float16: "flo
 def tensor(t):
     name = f"t{len(arrays)}"
     base = t.detach()
-    data = base.contiguous()
+    data = base.resolve_conj().resolve_neg().contiguous()
     arrays[name] = (data.view(torch.uint16) if data.dtype == torch.bfloat16 else data).numpy().copy()
     out = {"t": name, "dtype": NAMES[t.dtype]}
     if not base.is_contiguous() and base.dim() > 1:  # stored dense; the test makes a strided copy with the last two dims swapped

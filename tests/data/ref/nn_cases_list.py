@@ -137,3 +137,56 @@ for m in ("reflect", "replicate", "circular"):
 case("pad", r(2, 3), [1, -1, 0, 2], "constant", 1.5); case("constant_pad_nd", torch.randint(0, 9, (2, 3)), [1, 2], 7); case("constant_pad_nd", r(2, 3, 4).transpose(1, 2), [0, 1, 2, 0], -1.0); case("constant_pad_nd", torch.ones(2, 3, dtype=torch.bool), [1, 2], 0)
 case("im2col", r(2, 3, 6, 7), [2, 3], [1, 2], [1, 0], [2, 1]); case("im2col", r(3, 6, 7), [2, 2], [1, 1], [0, 0], [1, 1]); case("unfold", r(3, 8), 1, 3, 2); case("unfold_copy", r(8), 0, 3, 2)
 case("embedding", r(7, 4), torch.tensor([[1, 6], [0, 3]])); case("embedding", r(4, 7).t().half(), torch.tensor([1, 6, 0], dtype=torch.int32)); case("embedding", r(7, 4), torch.zeros(0, 2, dtype=torch.int64))
+# ---- random: shape and dtype only
+so = dict(shape_only=True)
+case("rand", [2, 3], **so); case("randn", [0, 3], dtype=torch.float16, **so); case("rand_like", r(3, 2).double(), **so); case("randn_like", r(3, 2).bfloat16(), **so); case("randint", 7, [3], **so); case("randint.low", -3, 7, [3, 2], dtype=torch.int32, **so)
+case("randint_like", torch.zeros(3, dtype=torch.int64), 5, **so); case("normal.float_float", 1.0, 2.0, [3], **so); case("normal.Tensor_float", r(3), 2.0, **so); case("normal.Tensor_Tensor", r(3), torch.rand(2, 3), **so); case("bernoulli", torch.rand(4), **so)
+case("multinomial", torch.rand(2, 5), 3, **so); case("multinomial", torch.rand(5), 8, True, **so); case("exponential", r(5), **so); case("uniform", r(5), **so); case("native_dropout", r(3, 4), 0.5, True, **so); case("dropout", r(3, 4), 0.5, True, **so); case("alpha_dropout", r(3, 4), 0.5, True, **so)
+case("dropout", r(3, 4), 0.5, False); case("native_dropout", r(3, 4), 0.5, False); case("multinomial", torch.tensor([0., 1., 0.]), 1); case("bernoulli", torch.tensor([0., 1., 1.])); case("feature_dropout", r(2, 3, 4), 0.5, True, **so); case("native_dropout_backward", r(3, 4), torch.rand(3, 4) > 0.5, 2.0)
+# ---- distances and norms
+for p in (2.0, 1.0, 0.0, 3.0, inf):
+    case("cdist", r(2, 4, 3), r(5, 3), p, None, tol=(1e-4, 1e-5)); case("linalg_vector_norm", r(3, 4, 2), p, [0, 2], True, tol=(1e-4, 1e-6)); case("pdist", r(4, 3), p); case("pairwise_distance", r(4, 3), r(3), p)
+case("linalg_vector_norm", r(3, 4), -inf); case("linalg_vector_norm", r(3, 4), 2); case("linalg_vector_norm", r(3, 4, dtype=torch.complex64), 2, [1]); case("_cdist_forward", r(4, 3), r(5, 3), 2.0, None, tol=(1e-4, 1e-5)); case("linalg_vector_norm", torch.tensor([1., nan, 3.]), inf)
+case("cosine_similarity", r(4, 3, 2), r(4, 3, 2), 1); case("cosine_similarity", r(4, 1, 2), r(3, 2), -1); case("pairwise_distance", r(4, 3), r(4, 3), keepdim=True); case("cross", r(2, 3), r(2, 3)); case("linalg_cross", r(3, 2), r(3, 2), dim=0)
+case("linalg_norm", r(3, 4)); case("linalg_norm", r(3, 4), 1); case("linalg_norm", r(3, 4), -2); case("linalg_norm", r(3, 4), 2, [0, 1], True); case("linalg_norm", r(2, 3, 4), inf, [1]); case("linalg_norm", r(2, 3, 4), inf, [1, 2]); case("linalg_matrix_norm.str_ord", r(2, 3, 4), "nuc"); case("linalg_matrix_norm.str_ord", r(2, 3, 4), "fro", [0, 1], True)
+# ---- linear algebra
+T = (1e-3, 1e-4)
+A, S, B = r(2, 4, 4), None, r(2, 4, 3)
+S = A @ A.transpose(1, 2) + torch.eye(4)
+case("linalg_inv", S, tol=T); case("linalg_inv_ex", S, tol=T); case("linalg_det", A, tol=T); case("linalg_slogdet", A, tol=T); case("logdet", S, tol=T); case("linalg_solve", A, B, tol=T); case("linalg_solve", A[0], r(4), tol=T); case("linalg_solve", A, r(2, 3, 4), left=False, tol=T); case("linalg_solve_ex", A, r(2, 4), tol=T)
+case("linalg_lu_factor", A, tol=T); case("linalg_lu", r(4, 3), tol=T); case("linalg_lu", r(3, 5), tol=T); LU, pv = torch.linalg.lu_factor(A); case("linalg_lu_solve", LU, pv, B, tol=T); case("linalg_lu_solve", LU, pv, r(2, 3, 4), left=False, adjoint=True, tol=T); case("lu_unpack", LU, pv, tol=T); case("lu_solve", B, LU, pv, tol=T)
+case("linalg_cholesky", S, tol=T); case("linalg_cholesky", S, upper=True, tol=T); case("linalg_cholesky_ex", S, tol=T); L = torch.linalg.cholesky(S); case("cholesky_solve", B, L, tol=T); case("cholesky_inverse", L, tol=T); case("cholesky_solve", B, L.mT, True, tol=T)
+case("linalg_qr", r(2, 5, 3), tol=T); case("linalg_qr", r(3, 5), "complete", tol=T); case("linalg_qr", r(5, 3), "complete", tol=T); case("linalg_qr", r(5, 3), "r", tol=T); case("geqrf", r(5, 3), tol=T); a, tau = torch.geqrf(r(2, 5, 3)); case("linalg_householder_product", a, tau, tol=T); case("ormqr", a, tau, r(2, 5, 2), tol=T); case("ormqr", a, tau, r(2, 2, 5), False, True, tol=T)
+case("linalg_solve_triangular", S, B, upper=True, tol=T); case("linalg_solve_triangular", S, r(2, 3, 4), upper=False, left=False, unitriangular=True, tol=T); case("triangular_solve", B, S, True, True, tol=T)
+case("linalg_eigvalsh", S, tol=T); case("linalg_svdvals", r(2, 5, 3), tol=T); case("linalg_svdvals", r(3, 5), tol=T); case("linalg_pinv.atol_rtol_float", r(2, 5, 3), tol=T); case("pinverse", r(3, 5), tol=T); case("linalg_matrix_rank.atol_rtol_tensor", r(5, 2) @ r(2, 6)); case("linalg_matrix_power", A, 5, tol=T); case("linalg_matrix_power", S, -2, tol=T); case("linalg_matrix_power", A, 0); case("matrix_exp", A, tol=T)
+case("linalg_cond", S, tol=T); case("linalg_cond", S, 1, tol=T); case("linalg_vander", r(2, 3), N=4); case("linalg_tensorinv", r(2, 3, 6), 2, tol=T); case("linalg_tensorsolve", r(2, 3, 6), r(2, 3), tol=T); case("matrix_H", r(3, 2)); case("linalg_diagonal", r(2, 3, 4), offset=1); case("linalg_ldl_factor", S, tol=T); ld, pv = torch.linalg.ldl_factor(r(4, 4)); case("linalg_ldl_solve", ld, pv, r(4, 2), tol=T)
+# ---- Fourier
+for n in (8, 7, 12, 1):
+    xc, xr = r(3, n, dtype=torch.complex64), r(3, n)
+    for f in ("fft", "ifft", "hfft"):
+        if not (f == "hfft" and n == 1): case("fft_" + f, xc)
+    for f in ("rfft", "ihfft"): case("fft_" + f, xr)
+    if n > 1: case("fft_irfft", xc); case("fft_irfft", xc, 2 * n - 1, norm="ortho")
+case("fft_fft", r(3, 5), 8, 0, "forward"); case("fft_fft2", r(2, 3, 4)); case("fft_fftn", r(2, 3, 4), [4, 2]); case("fft_rfftn", r(2, 3, 4), None, [2, 0], "ortho"); case("fft_irfftn", r(2, 3, 4, dtype=torch.complex64), [5], [1]); case("fft_irfft2", r(2, 3, 4, dtype=torch.complex64)); case("fft_ifftn", r(3, 4)); case("fft_hfft2", r(3, 4, dtype=torch.complex64)); case("fft_ihfftn", r(3, 4)); case("fft_fftshift", r(4, 5)); case("fft_ifftshift", r(4, 5), [1])
+case("_fft_r2c", r(3, 6), [0, 1], 0, True); case("_fft_c2r", r(3, 4, dtype=torch.complex64), [0, 1], 2, 7)
+w = torch.hann_window(8); case("hann_window", 7); case("stft", r(2, 32), 8, 4, 8, w, False, True, True); case("stft", r(32), 8, 3, 6, torch.hann_window(6), True, False, True); case("stft", r(2, 32), 8, 4, 8, None, False, True, False)
+sp = torch.stft(r(2, 32), 8, 4, 8, w, return_complex=True); case("istft", sp, 8, 4, 8, w); case("istft", sp, 8, 4, 8, w, length=30); case("istft", torch.stft(r(32), 8, 2, window=w, return_complex=True, normalized=True), 8, 2, 8, w, normalized=True)
+# ---- losses
+x, y = r(4, 5), r(4, 5)
+for red in (0, 1, 2):
+    case("mse_loss", x, y, red); case("l1_loss", x, y, red); case("smooth_l1_loss", x, y, red, 0.7); case("huber_loss", x, y, red, 0.7); case("soft_margin_loss", x, y.sign(), red); case("hinge_embedding_loss", x, y.sign(), 0.7, red); case("kl_div", x, torch.rand(4, 5), red); case("kl_div", x, y, red, log_target=True); case("poisson_nll_loss", x, torch.rand(4, 5) * 4, True, True, 1e-8, red)
+    case("binary_cross_entropy", torch.rand(4, 5), torch.rand(4, 5), torch.rand(5), red); case("binary_cross_entropy_with_logits", x, torch.rand(4, 5), torch.rand(4, 5), torch.rand(5), red)
+    t = torch.tensor([1, 0, 4, 2]); case("cross_entropy_loss", x, t, torch.rand(5), red, 0, 0.0); case("cross_entropy_loss", x, t, torch.rand(5), red, -100, 0.2); case("cross_entropy_loss", x, torch.softmax(y, 1), torch.rand(5), red, -100, 0.1); case("nll_loss_nd", torch.log_softmax(r(2, 5, 3), 1), torch.tensor([[1, 0, 4], [2, 2, 0]]), None, red, 2)
+    case("multi_margin_loss", x, t, 2, 0.7, torch.rand(5), red); case("multilabel_margin_loss", x, torch.tensor([[1, 3, -1, 0, 0], [0, -1, 2, 3, 4], [4, 1, 2, 0, 3], [-1, 0, 0, 0, 0]]), red); case("margin_ranking_loss", x, y, r(4, 5).sign(), 0.3, red); case("cosine_embedding_loss", x, y, torch.tensor([1., -1., 1., -1.]), 0.1, red); case("triplet_margin_loss", x, y, r(4, 5), 1.0, 2.0, 1e-6, True, red)
+case("cross_entropy_loss", r(5), torch.tensor(3)); case("cross_entropy_loss", r(2, 5, 3), torch.tensor([[1, 0, 4], [2, 2, 0]]), None, 1, -100, 0.1)
+# ---- special functions
+u = torch.cat([r(20) * 3, torch.tensor([0.0, nan, inf, -inf, 1.0, -1.0, 0.5, 40.0, -40.0])]).double(); pos = torch.cat([torch.rand(20) * 8, torch.tensor([1.0, 2.0, 0.5, 30.0])]).double(); T = (1e-9, 1e-11)
+for n in ("digamma", "lgamma", "i0", "special_i0", "special_i0e", "special_i1", "special_i1e", "special_erfcx", "special_ndtr", "special_log_ndtr", "special_entr", "special_spherical_bessel_j0", "special_modified_bessel_i0", "special_modified_bessel_i1"): case(n, u, tol=T)
+for n in ("special_modified_bessel_k0", "special_modified_bessel_k1", "special_scaled_modified_bessel_k0", "special_scaled_modified_bessel_k1"): case(n, pos, tol=T)
+for n in ("special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1"): case(n, pos if "y" in n[-2:] else u, tol=(1e-4, 1e-6))  # torch itself is not closer
+case("special_airy_ai", torch.cat([u, r(20).double() * 12]), tol=(1e-6, 1e-7)); q = torch.cat([torch.rand(20), torch.tensor([0.0, 1.0, 0.5, 1e-10, -2.0])]).double(); case("erfinv", q * 2 - 1, tol=T); case("special_ndtri", q, tol=T); case("igamma", pos, torch.rand(24).double() * 10, tol=T); case("igammac", pos, torch.rand(24).double() * 10, tol=T); case("special_zeta", pos + 1.1, torch.rand(24).double() * 10 + 0.1, tol=T); case("special_xlog1py", torch.tensor([0.0, 1.0, 2.0, 0.0]), torch.tensor([-1.0, 0.5, 3.0, nan])); case("polygamma", 0, u, tol=T); case("polygamma", 3, pos, tol=T); case("mvlgamma", pos + 3, 3, tol=T)
+xx, nn = torch.rand(30).double() * 2.4 - 1.2, torch.randint(-1, 12, (30,)).double(); xx[:2] = torch.tensor([1.0, -1.0])
+for n in ("chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"): case("special_" + n, xx, nn, tol=(1e-8, 1e-9))
+# ---- the rest
+case("histc", r(50), 7, -2, 2); case("histc", r(50), 5); case("trapezoid.dx", r(3, 4), dx=0.5, dim=0); case("trapezoid.x", r(3, 4), r(4).sort().values); case("cumulative_trapezoid.x", r(3, 4), r(3, 4), dim=0); case("cumulative_trapezoid.dx", r(3, 4)); case("trapz.dx", r(3, 4)); case("quantile.scalar", r(3, 5), 0.3, 1); case("quantile.scalar", r(3, 5), 0.3, 0, True, interpolation="nearest"); case("quantile.scalar", r(3, 5), 0.3); case("nanquantile.scalar", torch.tensor([[1.0, nan, 3.0], [nan, nan, nan]]), 0.6, 1)
+case("embedding_bag.padding_idx", r(7, 4), torch.tensor([1, 2, 4, 5, 4, 3]), torch.tensor([0, 2, 2]), False, 0, False, None, False, 4) if False else None

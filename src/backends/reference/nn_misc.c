@@ -1,0 +1,257 @@
+/* Operators that belong to no family: windows, grids, histograms, trapezoids, quantiles, dense and sparse layouts, matrix views. */
+#include "backends/reference/nn.h"
+
+/* 0.5 - 0.5 cos(2 pi i / n), periodic */
+ait_status ait_ref_hann_window(ait_ref_call *call) {
+  int64_t n;
+  ait_tensor w;
+  AIT_TRY(ait_ref_int(call, 0, &n));
+  AIT_TRY(ait_ref_temp(call, AIT_F64, 1, &n, &w));
+  for (int64_t i = 0; i < n; ++i) ait_nn_data_mut(&w)[i] = n == 1 ? 1 : 0.5 - 0.5 * cos(2 * M_PI * (double)i / (double)n);
+  ait_status status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, ait_ref_dtype(call, 1, ait_ref_widen(call, AIT_F32))), &w);
+  ait_tensor_release(&w);
+  return status;
+}
+
+/* Views of each tensor over the grid of all; "xy" exchanges the first two dims. */
+ait_status ait_ref_meshgrid(ait_ref_call *call) {
+  ait_tensor *in;
+  uint32_t count;
+  AIT_TRY(ait_ref_tensors(call, 0, &in, &count));
+  const char *order = ait_ref_string(call, 1);
+  bool swap = order && strcmp(order, "xy") == 0 && count >= 2;
+  ait_tensor *out = NULL;
+  ait_status status = AIT_OK;
+  if (count > AIT_MAX_RANK) status = ait_ref_error(call, AIT_CODE_LIMIT, "a grid of %u dims", count);
+  if (!status && !(out = ait_alloc_zero(call->allocator, count * sizeof *out, 8))) status = AIT_OOM();
+  if (!status) {
+    int64_t shape[AIT_MAX_RANK];
+    for (uint32_t i = 0; i < count; ++i) shape[swap && i < 2 ? 1 - i : i] = ait_tensor_count(&in[i]);
+    for (uint32_t i = 0; i < count; ++i) {
+      out[i] = ait_tensor_retain(&in[i]);
+      int64_t stride = in[i].rank ? in[i].strides[0] : 0;
+      out[i].rank = (int32_t)count;
+      memcpy(out[i].shape, shape, sizeof shape);
+      memset(out[i].strides, 0, sizeof out[i].strides);
+      out[i].strides[swap && i < 2 ? 1 - i : i] = stride;
+    }
+    ait_ref_set_list(call, 0, out, count);
+  }
+  ait_free(call->allocator, in, count * sizeof *in);
+  return status;
+}
+
+/* histc(self, bins, min, max): equal bins, the last one closed; min = max: the data's range */
+ait_status ait_ref_histc(ait_ref_call *call) {
+  const ait_tensor *t;
+  ait_tensor x = {0}, out = {0};
+  int64_t bins;
+  double low, high;
+  ait_status status;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_ref_int(call, 1, &bins));
+  AIT_TRY(ait_ref_float(call, 2, &low));
+  AIT_TRY(ait_ref_float(call, 3, &high));
+  if (bins < 1) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%lld bins", (long long)bins);
+  AIT_GOTO(ait_nn_f64(call, t, &x));
+  AIT_GOTO(ait_nn_zeros(call, AIT_F64, 1, &bins, &out));
+  const double *v = x.data;
+  int64_t n = ait_tensor_count(&x);
+  if (low == high && n > 0) {
+    low = high = v[0];
+    for (int64_t i = 1; i < n; ++i) low = fmin(low, v[i]), high = fmax(high, v[i]);
+  }
+  if (low == high) low -= 1, high += 1;
+  if (!isfinite(low) || !isfinite(high) || low > high) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "range of the histogram"));
+  for (int64_t i = 0; i < n; ++i) {
+    if (!(v[i] >= low && v[i] <= high)) continue;
+    int64_t bin = (int64_t)((v[i] - low) / (high - low) * (double)bins);
+    ait_nn_data_mut(&out)[ait_nn_min(bin, bins - 1)] += 1;
+  }
+  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &out);
+cleanup:
+  ait_tensor_release(&x);
+  ait_tensor_release(&out);
+  return status;
+}
+
+/* ---- along a dim: [outer, n, inner] ------------------------------------------------------------------------------------------------------------*/
+/* trapezoid, trapz, cumulative_trapezoid; .dx: y, dx, dim; .x: y, x, dim */
+ait_status ait_ref_trapezoid(ait_ref_call *call) {
+  bool cumulative = ait_nn_starts(call, "aten.cumulative"), spaced = ait_ends_with(call->node->op, ".x");
+  const ait_tensor *t;
+  ait_tensor y = {0}, x = {0}, out = {0};
+  double dx = 1;
+  int64_t dim, shape[AIT_MAX_RANK];
+  int32_t d;
+  ait_status status;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_ref_int(call, 2, &dim));
+  AIT_TRY(ait_ref_dim(call, dim, t->rank, &d));
+  if (t->rank == 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input of rank 0");
+  AIT_GOTO(ait_nn_f64(call, t, &y));
+  if (!spaced) {
+    AIT_GOTO(ait_ref_float(call, 1, &dx));
+  } else {
+    const ait_tensor *tx;
+    AIT_GOTO(ait_ref_tensor(call, 1, &tx));
+    ait_tensor v = *tx;
+    if (tx->rank == 1 && t->rank > 1) { /* one spacing for all lines */
+      for (int32_t e = 0; e < t->rank; ++e) v.shape[e] = 1, v.strides[e] = 0;
+      v.rank = t->rank, v.shape[d] = tx->shape[0], v.strides[d] = tx->strides[0];
+    }
+    v = ait_ref_expand(&v, t->rank, t->shape);
+    AIT_GOTO(ait_nn_f64(call, &v, &x));
+  }
+  int64_t n = t->shape[d], inner = ait_nn_span(t, d + 1, t->rank), outer = ait_nn_span(t, 0, d), steps = n > 0 ? n - 1 : 0;
+  int32_t rank = 0;
+  for (int32_t e = 0; e < t->rank; ++e)
+    if (e != d || cumulative) shape[rank++] = e == d ? steps : t->shape[e];
+  AIT_GOTO(ait_nn_zeros(call, AIT_F64, rank, shape, &out));
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < inner; ++i) {
+      double sum = 0;
+      for (int64_t k = 0; k < steps; ++k) {
+        int64_t at = (o * n + k) * inner + i;
+        double width = spaced ? ait_nn_data(&x)[at + inner] - ait_nn_data(&x)[at] : dx;
+        sum += (ait_nn_data(&y)[at] + ait_nn_data(&y)[at + inner]) / 2 * width;
+        if (cumulative) ait_nn_data_mut(&out)[(o * steps + k) * inner + i] = sum;
+      }
+      if (!cumulative) ait_nn_data_mut(&out)[o * inner + i] = sum;
+    }
+  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &out);
+cleanup:
+  ait_tensor_release(&y);
+  ait_tensor_release(&x);
+  ait_tensor_release(&out);
+  return status;
+}
+
+static void sort_doubles(double *v, int64_t n) { /* heap sort: no recursion, no extra memory */
+  for (int64_t end = n, start = n / 2; end > 1;) {
+    if (start > 0) --start;
+    else {
+      --end;
+      double t = v[end];
+      v[end] = v[0], v[0] = t;
+    }
+    for (int64_t root = start, child; (child = 2 * root + 1) < end; root = child) {
+      if (child + 1 < end && v[child] < v[child + 1]) ++child;
+      if (!(v[root] < v[child])) break;
+      double t = v[root];
+      v[root] = v[child], v[child] = t;
+    }
+  }
+}
+
+static double quantile_of(double *v, int64_t n, double q, const char *how, bool ignore_nan) {
+  int64_t kept = 0;
+  bool nan = false;
+  for (int64_t i = 0; i < n; ++i) {
+    if (isnan(v[i])) nan = true;
+    else v[kept++] = v[i];
+  }
+  if ((nan && !ignore_nan) || kept == 0) return NAN;
+  sort_doubles(v, kept);
+  double rank = q * (double)(kept - 1), below = floor(rank), above = ceil(rank), w = rank - below;
+  if (strcmp(how, "lower") == 0) return v[(int64_t)below];
+  if (strcmp(how, "higher") == 0) return v[(int64_t)above];
+  if (strcmp(how, "nearest") == 0) return v[(int64_t)nearbyint(rank)];
+  if (strcmp(how, "midpoint") == 0) w = 0.5;
+  return v[(int64_t)below] + w * (v[(int64_t)above] - v[(int64_t)below]);
+}
+
+/* quantile.scalar, nanquantile.scalar: self, q, dim, keepdim, interpolation */
+ait_status ait_ref_quantile(ait_ref_call *call) {
+  const ait_tensor *t;
+  const char *how = ait_ref_string(call, 4);
+  double q;
+  bool keepdim, all = ait_ref_is_none(call, 2), ignore = ait_nn_starts(call, "aten.nan");
+  int64_t dim = 0, shape[AIT_MAX_RANK];
+  int32_t d = 0, rank = 0;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_ref_float(call, 1, &q));
+  if (!all) AIT_TRY(ait_ref_int(call, 2, &dim));
+  AIT_TRY(ait_ref_bool(call, 3, &keepdim));
+  AIT_TRY(ait_ref_dim(call, dim, t->rank, &d));
+  ait_tensor x = {0}, out = {0};
+  ait_status status;
+  AIT_GOTO(ait_nn_f64(call, t, &x));
+  int64_t n = all || !t->rank ? ait_tensor_count(t) : t->shape[d], inner = all ? 1 : ait_nn_span(t, d + 1, t->rank);
+  for (int32_t e = 0; e < t->rank; ++e) {
+    bool reduced = all || e == d;
+    if (!reduced || keepdim) shape[rank++] = reduced ? 1 : t->shape[e];
+  }
+  AIT_GOTO(ait_nn_zeros(call, AIT_F64, rank, shape, &out));
+  double *line = ait_nn_doubles(call, n);
+  if (!line) AIT_GOTO(AIT_OOM());
+  for (int64_t i = 0; i < ait_tensor_count(&out); ++i) {
+    for (int64_t k = 0; k < n; ++k) line[k] = ait_nn_data(&x)[(i / inner * n + k) * inner + i % inner];
+    ait_nn_data_mut(&out)[i] = quantile_of(line, n, q, how ? how : "linear", ignore);
+  }
+  ait_nn_doubles_free(call, line, n);
+  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &out);
+cleanup:
+  ait_tensor_release(&x);
+  ait_tensor_release(&out);
+  return status;
+}
+
+/* ---- layouts and views ----------------------------------------------------------------------------------------------------------------------------*/
+/* Every tensor here is dense: a sparse one is the dense one that it stands for. to_sparse, to_dense */
+ait_status ait_ref_layout_copy(ait_ref_call *call) {
+  const ait_tensor *t;
+  ait_tensor out;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_ref_new(call, 0, ait_nn_dtype(call, 0, t->dtype), t->rank, t->shape, &out));
+  return ait_tensor_copy(&out, t);
+}
+
+/* Real matrices: the conjugate transpose is the transpose, a view. */
+ait_status ait_ref_matrix_h(ait_ref_call *call) {
+  const ait_tensor *t;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  if (t->rank != 2 && t->rank != 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input of rank %d", t->rank);
+  ait_tensor v = *t;
+  if (t->rank == 2) v.shape[0] = t->shape[1], v.shape[1] = t->shape[0], v.strides[0] = t->strides[1], v.strides[1] = t->strides[0];
+  if (!ait_dtype_is_complex(t->dtype)) {
+    ait_ref_set_view(call, 0, t, &v);
+    return AIT_OK;
+  }
+  ait_tensor out;
+  AIT_TRY(ait_ref_new(call, 0, t->dtype, v.rank, v.shape, &out));
+  AIT_TRY(ait_tensor_copy(&out, &v));
+  size_t size = ait_dtype_size(t->dtype);
+  for (int64_t i = 0; i < ait_tensor_count(&out); ++i) {
+    double c[2];
+    char *p = (char *)out.data + i * (int64_t)size;
+    ait_element_c128(p, out.dtype, c);
+    c[1] = -c[1];
+    ait_element_set_c128(p, out.dtype, c);
+  }
+  return AIT_OK;
+}
+
+/* linalg_diagonal(A, offset, dim1, dim2): a view */
+ait_status ait_ref_linalg_diagonal(ait_ref_call *call) {
+  const ait_tensor *t;
+  int64_t offset, dims[2];
+  int32_t d[2], rank = 0;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_ref_int(call, 1, &offset));
+  for (uint32_t i = 0; i < 2; ++i) {
+    AIT_TRY(ait_ref_int(call, 2 + i, &dims[i]));
+    AIT_TRY(ait_ref_dim(call, dims[i], t->rank, &d[i]));
+  }
+  if (d[0] == d[1] || t->rank < 2) return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "a diagonal needs two dims");
+  ait_tensor v = *t;
+  int64_t rows = t->shape[d[0]], cols = t->shape[d[1]], down = offset < 0 ? -offset : 0, right = offset > 0 ? offset : 0;
+  int64_t n = ait_nn_max(0, ait_nn_min(rows - down, cols - right));
+  for (int32_t e = 0; e < t->rank; ++e)
+    if (e != d[0] && e != d[1]) v.shape[rank] = t->shape[e], v.strides[rank++] = t->strides[e];
+  v.shape[rank] = n, v.strides[rank++] = t->strides[d[0]] + t->strides[d[1]];
+  v.rank = rank;
+  if (n > 0) v.data = (char *)t->data + (down * t->strides[d[0]] + right * t->strides[d[1]]) * (int64_t)ait_dtype_size(t->dtype);
+  ait_ref_set_view(call, 0, t, &v);
+  return AIT_OK;
+}
