@@ -20,14 +20,8 @@ VIEW(alias, return give_view(call, t, *t);)
 COPY(alias_copy, alias)
 
 /* ---- another shape -----------------------------------------------------------------------------------------------------------------------*/
-static ait_status view_of_shape(ait_ref_call *call, const ait_tensor *t, int32_t rank, int64_t *shape) {
-  ait_tensor view;
-  AIT_TRY(ait_ref_infer_shape(call, t, shape, rank));
-  if (!ait_ref_restrided(t, rank, shape, &view))
-    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the strides of the tensor do not permit a view of that shape");
-  return give_view(call, t, view);
-}
-
+/* For view, too: a program that torch exported ran there, so its views were possible; where a result of ours lies in memory in another
+ * order than torch's (attention, for one), the elements are copied. */
 static ait_status reshape_to(ait_ref_call *call, const ait_tensor *t, int32_t rank, int64_t *shape) {
   ait_tensor out;
   AIT_TRY(ait_ref_infer_shape(call, t, shape, rank));
@@ -60,7 +54,7 @@ VIEW(view, {
   int64_t shape[AIT_MAX_RANK];
   int32_t rank;
   AIT_TRY(ait_ref_ints(call, 1, shape, &rank));
-  return view_of_shape(call, t, rank, shape);
+  return reshape_to(call, t, rank, shape);
 })
 COPY(view_copy, view)
 
@@ -84,7 +78,7 @@ VIEW(view_as, {
   int64_t shape[AIT_MAX_RANK];
   int32_t rank;
   AIT_TRY(shape_of_arg(call, 1, &rank, shape));
-  return view_of_shape(call, t, rank, shape);
+  return reshape_to(call, t, rank, shape);
 })
 
 VIEW(reshape_as, {
@@ -138,7 +132,7 @@ VIEW(unflatten, {
   for (int32_t d = 0; d < dim; ++d) shape[rank++] = t->shape[d];
   for (int32_t d = 0; d < count; ++d) shape[rank++] = sizes[d];
   for (int32_t d = dim + 1; d < t->rank; ++d) shape[rank++] = t->shape[d];
-  return view_of_shape(call, t, rank, shape);
+  return reshape_to(call, t, rank, shape);
 })
 
 VIEW(squeeze, {
