@@ -4,6 +4,7 @@
 #define AIT_TOOLS_H
 
 #include <ait/model.h>
+#include <ait/session.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,6 +27,16 @@ AIT_API AIT_MUST_USE ait_status ait_ops_missing(const char *model_path, const ai
 AIT_API AIT_MUST_USE ait_status ait_passes(char **out_json);
 /* Backends: found or not, version, detail, knobs. */
 AIT_API AIT_MUST_USE ait_status ait_backends(char **out_json);
+/* Sessions timed in turn, so that a busy machine hurts all alike. Measurements in which this thread was descheduled are dropped and counted. */
+typedef struct ait_bench_entry {
+  const char *label;
+  ait_session *session;
+  const ait_value *inputs;
+  size_t input_count, output_count;
+  double load_seconds; /* reported as it is */
+} ait_bench_entry;
+/* *out_json: for each entry p50, p95, p99, calls per second, memory, and the ratio of its time to the first entry's with 95 % interval. */
+AIT_API AIT_MUST_USE ait_status ait_bench(const ait_bench_entry *entries, size_t count, double min_seconds, char **out_json);
 /* A report of ait_tune as text for people: a table of 80 columns. */
 AIT_API AIT_MUST_USE ait_status ait_report_text(const char *report_json, char **out_text);
 /* This machine: CPU, features, caches, cores, as JSON. */

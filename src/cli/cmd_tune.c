@@ -1,0 +1,180 @@
+/* ait tune and ait report. */
+#include "cli/json_view.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_BACKENDS = 32, MAX_SAMPLES = 64 };
+
+static volatile bool interrupted;
+static void on_interrupt(int signal_number) {
+  (void)signal_number;
+  interrupted = true;
+}
+
+/* ---- progress: a bar on a terminal, plain lines elsewhere ------------------------------------------------------------------------*/
+typedef struct bar {
+  bool terminal, quiet, drawn;
+} bar;
+
+static void clear_bar(bar *b) {
+  if (b->drawn) fputs("\r\033[K", stderr);
+  b->drawn = false;
+}
+
+static void on_progress(void *ctx, const ait_tune_progress *p) {
+  bar *b = ctx;
+  if (b->quiet) return;
+  if (p->line) {
+    clear_bar(b);
+    fprintf(stderr, "%s\n", p->line);
+  }
+  if (!b->terminal) return;
+  int width = 20, filled = p->total ? (int)(width * p->done / p->total) : 0;
+  fprintf(stderr, "\r\033[K[%.*s%.*s] %u/%u %s %.40s %.0f s", filled, "####################", width - filled, "--------------------", p->done, p->total, p->phase,
+          p->candidate, p->seconds);
+  fflush(stderr);
+  b->drawn = true;
+}
+
+/* ---- options ---------------------------------------------------------------------------------------------------------------------*/
+/* $XDG_CACHE_HOME/ait/record.db, else ~/.cache/ait/record.db; false: nowhere. */
+static bool default_record(char *out, size_t size) {
+  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  if (cache && *cache) snprintf(out, size, "%s/ait/record.db", cache);
+  else if (home && *home) snprintf(out, size, "%s/.cache/ait/record.db", home);
+  else return false;
+  return true;
+}
+
+static int parse_options(const cli_args *args, ait_tune_options *o, char *record, size_t record_size, char *names, size_t names_size, const char **backends) {
+  int64_t threads;
+  ait_tune_options_init(o);
+  if (!cli_int(args, "threads", 1, 1024, 0, &threads) || !cli_double(args, "budget", 60, &o->budget_seconds)) return CLI_USAGE;
+  o->threads = (int32_t)threads;
+  o->strategy = cli_option(args, "strategy");
+  o->model_name = cli_option(args, "model-name");
+  const char *tolerance = cli_option(args, "tolerance"), *list = cli_option(args, "backends"), *isa = cli_option(args, "isa"), *file = cli_option(args, "record");
+  if (tolerance && sscanf(tolerance, "%lf,%lf", &o->rtol, &o->atol) != 2) return cli_usage("option '--tolerance': '%s' is not RTOL,ATOL", tolerance);
+  if (isa) {
+    ait_status status = ait_cpu_mask(isa, &o->cpu_mask);
+    if (status != AIT_OK) return cli_fail(status);
+  }
+  if (list) {
+    size_t n = 0;
+    snprintf(names, names_size, "%s", list);
+    char *save = NULL;
+    for (char *b = strtok_r(names, ",", &save); b && n < MAX_BACKENDS; b = strtok_r(NULL, ",", &save)) backends[n++] = b;
+    backends[n] = NULL;
+    o->backends = backends;
+  }
+  if (file && !strcmp(file, "none")) o->record_path = NULL;
+  else if (file) o->record_path = file;
+  else if (default_record(record, record_size)) o->record_path = record;
+  return CLI_DONE;
+}
+
+/* ---- samples: each --data file is one call ---------------------------------------------------------------------------------------*/
+typedef struct sample_set {
+  cli_inputs inputs[MAX_SAMPLES];
+  ait_sample samples[MAX_SAMPLES];
+  size_t count;
+} sample_set;
+
+/* name=file options belong to one call; each other --data is a call of its own. */
+static ait_status load_samples(const cli_args *args, ait_model *model, sample_set *s) {
+  if (cli_option(args, "random")) {
+    ait_status status = cli_inputs_get(args, model, "data", &s->inputs[0]);
+    if (status == AIT_OK) s->samples[s->count++] = (ait_sample){s->inputs[0].values, s->inputs[0].count};
+    return status;
+  }
+  bool named = cli_option(args, "data") && strchr(cli_option(args, "data"), '=');
+  for (int k = 0; cli_option_at(args, "data", k) && s->count < MAX_SAMPLES; ++k) {
+    cli_args one = *args;
+    if (!named) {
+      one.option_count = 0;
+      one.options[one.option_count].name = "data";
+      one.options[one.option_count++].value = cli_option_at(args, "data", k);
+    }
+    ait_status status = cli_inputs_load(&one, model, "data", &s->inputs[s->count]);
+    if (status != AIT_OK) return status;
+    s->samples[s->count] = (ait_sample){s->inputs[s->count].values, s->inputs[s->count].count};
+    ++s->count;
+    if (named) break;
+  }
+  if (s->count) return AIT_OK;
+  return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "no sample inputs are given"), "use --data FILE.npz, or --random SEED");
+}
+
+static int print_report(const cli_args *args, char *report) {
+  int code = CLI_DONE;
+  const char *file = cli_option(args, "json");
+  if (file) {
+    struct json_object *o = json_tokener_parse(report);
+    if (o) code = cli_json(args, o);
+  }
+  if (!file || *file) {
+    char *text = NULL;
+    ait_status status = ait_report_text(report, &text);
+    if (status != AIT_OK) return cli_fail(status);
+    fputs(text, stdout);
+    ait_string_free(text);
+  }
+  return code;
+}
+
+static ait_status tune(const cli_args *args, const ait_tune_options *options, const char *out, char **report) {
+  ait_model *model = NULL; /* to name the inputs; tuning opens the file itself */
+  sample_set *s = calloc(1, sizeof *s);
+  ait_status status = s ? cli_model_open(args, args->positional[0], "null", &model) : ait_error(AIT_CODE_OUT_OF_MEMORY, "out of memory");
+  if (status != AIT_OK && ait_status_code(status) == AIT_CODE_UNSUPPORTED) { /* data-dependent sizes: only the reference takes it */
+    ait_status_free(status);
+    status = cli_model_open(args, args->positional[0], "reference", &model);
+  }
+  if (status == AIT_OK) status = load_samples(args, model, s);
+  ait_model_release(model);
+  if (status == AIT_OK) status = ait_tune(args->positional[0], out, s->samples, s->count, options, report);
+  for (size_t i = 0; s && i < s->count; ++i) cli_inputs_deinit(&s->inputs[i]);
+  free(s);
+  return status;
+}
+
+int cli_cmd_tune(const cli_args *args) {
+  ait_tune_options options;
+  char record[1024], names[512], *report = NULL;
+  const char *backends[MAX_BACKENDS + 1], *out = cli_option(args, "output");
+  if (!out) return cli_usage("'ait tune' needs -o OUT.ait");
+  int code = parse_options(args, &options, record, sizeof record, names, sizeof names, backends);
+  if (code != CLI_DONE) return code;
+  bar b = {.terminal = isatty(STDERR_FILENO), .quiet = cli_flag(args, "quiet")};
+  options.progress = on_progress;
+  options.progress_ctx = &b;
+  options.cancel = &interrupted;
+  signal(SIGINT, on_interrupt);
+  signal(SIGTERM, on_interrupt);
+  ait_status status = tune(args, &options, out, &report);
+  clear_bar(&b);
+  if (report) code = print_report(args, report);
+  ait_string_free(report);
+  if (status != AIT_OK) return cli_fail(status);
+  if (!cli_flag(args, "quiet")) fprintf(stderr, "wrote %s\n", out);
+  return code;
+}
+
+int cli_cmd_report(const cli_args *args) {
+  ait_model *model = NULL;
+  ait_load_options load;
+  ait_load_options_init(&load);
+  ait_status status = ait_model_load(args->positional[0], &load, &model);
+  if (status != AIT_OK) return cli_fail(status);
+  struct json_object *manifest = json_tokener_parse(ait_model_manifest(model)), *tuning = cli_member_object(manifest, "tuning");
+  int code;
+  if (!tuning) code = cli_fail(ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "'%s' holds no tuning report", args->positional[0]), "'ait tune' writes one"));
+  else code = print_report(args, (char *)(uintptr_t)json_object_to_json_string(tuning));
+  json_object_put(manifest);
+  ait_model_release(model);
+  return code;
+}

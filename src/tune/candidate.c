@@ -1,0 +1,62 @@
+#include "tune/candidate.h"
+#include <stdio.h>
+
+const char *ait_outcome_text(ait_outcome outcome) {
+  static const char *const texts[] = {"not tried", "valid", "wrong", "unsupported", "failed", "crashed", "timed out", "skipped"};
+  return (size_t)outcome < AIT_COUNT(texts) ? texts[outcome] : "?";
+}
+
+static ait_status add(ait_candidates *list, const ait_backend *backend, const char *key, const char *value, int32_t threads, bool baseline) {
+  void *items = list->items;
+  AIT_TRY(ait_grow(ait_allocator_default(), &items, &list->capacity, list->count + 1, sizeof *list->items));
+  list->items = items;
+  ait_candidate *c = &list->items[list->count++];
+  *c = (ait_candidate){.backend = backend, .threads = threads, .baseline = baseline};
+  if (key) snprintf(c->options, sizeof c->options, "%s=%s", key, value);
+  snprintf(c->name, sizeof c->name, "%s%s%s threads=%d", backend->name, key ? " " : "", c->options, threads);
+  return AIT_OK;
+}
+
+static ait_status add_backend(ait_candidates *list, const ait_backend *backend, int32_t threads, bool with_knobs) {
+  bool baseline = !strcmp(backend->name, "eager"), slow = !strcmp(backend->name, "reference");
+  for (int32_t t = 1; t <= threads; t = t == 1 && threads > 1 ? threads : threads + 1) {
+    if (slow && t != threads) continue;
+    AIT_TRY(add(list, backend, NULL, NULL, t, baseline));
+    for (const ait_knob *k = backend->knobs; with_knobs && !slow && k && k->name; ++k)
+      for (const char *const *v = k->values; v && *v; ++v)
+        if (strcmp(*v, k->default_value ? k->default_value : "")) AIT_TRY(add(list, backend, k->name, *v, t, false));
+  }
+  return AIT_OK;
+}
+
+static ait_status add_named(ait_candidates *list, const char *name, int32_t threads, bool with_knobs) {
+  const ait_backend *b = ait_backend_find(name);
+  if (!b) return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no backend '%s'", name), "'ait backends' lists them");
+  return add_backend(list, b, threads, with_knobs);
+}
+
+ait_status ait_candidates_create(const ait_tune_options *options, int32_t threads, ait_candidates *out) {
+  *out = (ait_candidates){0};
+  ait_status status = AIT_OK;
+  bool first_only = options->strategy && !strcmp(options->strategy, "one-backend");
+  bool simple = first_only || (options->strategy && !strcmp(options->strategy, "first-wins"));
+  if (ait_backend_find("eager")) status = add_named(out, "eager", threads, false);
+  if (options->backends) {
+    for (size_t i = 0; status == AIT_OK && options->backends[i] && !(first_only && i); ++i)
+      if (strcmp(options->backends[i], "eager")) status = add_named(out, options->backends[i], threads, !simple);
+  } else {
+    for (size_t i = 0; status == AIT_OK && i < ait_backend_count(); ++i) {
+      const ait_backend *b = ait_backend_at(i);
+      if (!strcmp(b->name, "null") || !strcmp(b->name, "eager") || !strcmp(b->name, "reference")) continue;
+      status = add_backend(out, b, threads, !simple);
+    }
+    if (status == AIT_OK) status = add_named(out, "reference", threads, false); /* the last resort: always right */
+  }
+  if (status != AIT_OK) ait_candidates_deinit(out);
+  return status;
+}
+
+void ait_candidates_deinit(ait_candidates *list) {
+  ait_free(ait_allocator_default(), list->items, list->capacity * sizeof *list->items);
+  *list = (ait_candidates){0};
+}

@@ -1,0 +1,84 @@
+/* Candidates: a backend with options and a number of threads. */
+#ifndef AIT_SRC_TUNE_CANDIDATE_H
+#define AIT_SRC_TUNE_CANDIDATE_H
+
+#include "tune/cases.h"
+
+typedef enum ait_outcome {
+  AIT_OUTCOME_NONE,        /* not tried */
+  AIT_OUTCOME_VALID,       /* right and measured */
+  AIT_OUTCOME_INVALID,     /* outside tolerance, or does not repeat */
+  AIT_OUTCOME_UNSUPPORTED, /* the backend declines the model */
+  AIT_OUTCOME_FAILED,      /* an error */
+  AIT_OUTCOME_CRASHED,
+  AIT_OUTCOME_TIMEOUT,
+  AIT_OUTCOME_SKIPPED, /* no budget left, or not needed */
+} ait_outcome;
+const char *ait_outcome_text(ait_outcome outcome);
+
+enum { AIT_TRIAL_SAMPLES = 256, AIT_REASON_SIZE = 256 };
+
+/* What a trial tells: plain data, since it comes through a pipe from the child and goes into the record as it is. */
+typedef struct ait_trial_result {
+  ait_outcome outcome;
+  char reason[AIT_REASON_SIZE];
+  double build_seconds, load_seconds, worst_error, max_abs, snr_db;
+  uint64_t blob_bytes, plan_bytes;
+  uint32_t dropped; /* measurements in which the thread was descheduled */
+  uint32_t sample_count;
+  double samples[AIT_TRIAL_SAMPLES]; /* seconds of one call */
+} ait_trial_result;
+
+typedef struct ait_candidate {
+  const ait_backend *backend;
+  char options[192];
+  char name[256]; /* "native layout=nchw threads=2" */
+  int32_t threads;
+  bool baseline, reused;
+  ait_trial_result result;
+  double median; /* seconds; 0 when not valid */
+} ait_candidate;
+
+typedef struct ait_candidates {
+  ait_candidate *items;
+  size_t count, capacity;
+} ait_candidates;
+
+/* The baseline (eager) first, then each backend with its default options and with each of its knobs changed, at 1 and at most `threads` threads. */
+ait_status ait_candidates_create(const ait_tune_options *options, int32_t threads, ait_candidates *out) AIT_MUST_USE;
+void ait_candidates_deinit(ait_candidates *list);
+
+/* ---- trial.c: in a child process -------------------------------------------------------------------------------------------------*/
+typedef struct ait_trial_context {
+  const ait_graph *raw;
+  const ait_region *region; /* of raw */
+  const ait_tune_cases *cases;
+  const ait_tune_options *options;
+  void (*idle)(void *ctx); /* called some times a second while a child runs */
+  void *idle_ctx;
+} ait_trial_context;
+
+/* Builds, checks and measures for about `seconds`. Whatever the child does, this returns; the only error is cancelled. */
+ait_status ait_trial_run(const ait_trial_context *context, const ait_candidate *candidate, double seconds, ait_trial_result *out) AIT_MUST_USE;
+
+/* Several candidates in one child, called in turn: times[k * rounds + r] is candidate k in round r. */
+enum { AIT_CONTEST_MAX = 6, AIT_CONTEST_ROUNDS = 200 };
+typedef struct ait_contest {
+  uint32_t count, rounds, dropped;
+  bool failed;
+  char reason[AIT_REASON_SIZE];
+  double times[AIT_CONTEST_MAX * AIT_CONTEST_ROUNDS];
+} ait_contest;
+ait_status ait_contest_run(const ait_trial_context *context, const ait_candidate *const *candidates, uint32_t count, double seconds,
+                           ait_contest *out) AIT_MUST_USE;
+
+/* A model that runs the candidate's plan; all parts are released with it. */
+typedef struct ait_built {
+  ait_plan plan;
+  ait_weight_store *weights;
+  ait_model *model;
+} ait_built;
+ait_status ait_built_create(const ait_trial_context *context, const ait_candidate *candidate, ait_built *out) AIT_MUST_USE;
+void ait_built_deinit(ait_built *built);
+
+#endif

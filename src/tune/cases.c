@@ -1,0 +1,357 @@
+#include "tune/cases.h"
+#include <math.h>
+#include <stdio.h>
+
+enum { LARGEST_GROWTH = 4, MAX_SAMPLES = 8 };
+/* The oracle is slow: a case that would take it longer is made smaller, or left out with a note. */
+static const double reference_limit_seconds = 20;
+
+/* ---- inputs ----------------------------------------------------------------------------------------------------------------------*/
+static ait_status copy_value(const ait_value *v, ait_value *out) {
+  *out = *v;
+  if (v->kind != AIT_VALUE_TENSOR) return AIT_OK;
+  return ait_tensor_cast(ait_allocator_default(), &v->as.tensor, v->as.tensor.dtype, &out->as.tensor);
+}
+
+static void shapes_text(const ait_tune_case *c, char *out, size_t size) {
+  *out = 0;
+  for (size_t i = 0; i < c->input_count; ++i) {
+    char shape[128];
+    if (c->inputs[i].kind != AIT_VALUE_TENSOR) continue;
+    ait_tensor_shape_text(&c->inputs[i].as.tensor, shape, sizeof shape);
+    size_t used = strlen(out);
+    snprintf(out + used, size - used, "%s%s", used ? " " : "", shape);
+  }
+}
+
+/* The tensor in another size: its contents repeated, or cut, along each dimension, so that indices and masks stay valid. */
+static ait_status resize(const ait_tensor *src, const int64_t *shape, ait_tensor *out) {
+  AIT_TRY(ait_tensor_create(ait_allocator_default(), src->dtype, src->rank, shape, out));
+  int64_t index[AIT_MAX_RANK] = {0}, n = ait_tensor_count(out);
+  size_t size = ait_dtype_size(src->dtype);
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t from = 0;
+    for (int32_t d = 0; d < src->rank; ++d) from += (index[d] % src->shape[d]) * src->strides[d];
+    memcpy((char *)out->data + (size_t)i * size, (const char *)src->data + from * (int64_t)size, size);
+    for (int32_t d = src->rank - 1; d >= 0 && ++index[d] == shape[d]; --d) index[d] = 0;
+  }
+  return AIT_OK;
+}
+
+/* The sample with other values of the symbols. *out_possible: false when a size cannot be told, or the sample is empty there. */
+static ait_status resized_case(const ait_region *region, const ait_tune_case *sample, const int64_t *symbols, ait_tune_case *out, bool *out_possible) {
+  *out_possible = true;
+  for (uint32_t i = 0; i < region->input_count; ++i) {
+    const ait_region_input *in = &region->inputs[i];
+    if (in->kind != AIT_INPUT_USER || in->user_index < 0) continue;
+    const ait_value *from = &sample->inputs[in->user_index];
+    ait_value *to = &out->inputs[in->user_index];
+    *to = *from;
+    if (in->value == AIT_NO_INDEX) continue;
+    const ait_region_value *v = &region->values[in->value];
+    int64_t shape[AIT_MAX_RANK];
+    if (from->kind == AIT_VALUE_INT && v->rank == 1 && v->shape) *out_possible &= ait_dim_eval(region->dims, symbols, v->shape[0], &to->as.i);
+    if (from->kind != AIT_VALUE_TENSOR) continue;
+    to->kind = AIT_VALUE_NONE;
+    for (int32_t d = 0; d < v->rank; ++d)
+      if (!ait_dim_eval(region->dims, symbols, v->shape[d], &shape[d]) || from->as.tensor.shape[d] == 0) *out_possible = false;
+    if (!*out_possible) return AIT_OK;
+    AIT_TRY(resize(&from->as.tensor, shape, &to->as.tensor));
+    to->kind = AIT_VALUE_TENSOR;
+  }
+  return AIT_OK;
+}
+
+static void release_case(ait_tune_case *c, size_t outputs) {
+  ait_allocator a = ait_allocator_default();
+  for (size_t i = 0; c->inputs && i < c->input_count; ++i) ait_value_release(&c->inputs[i]);
+  for (size_t i = 0; c->expected && i < outputs; ++i) ait_value_release(&c->expected[i]);
+  ait_free(a, c->inputs, (c->input_count + 1) * sizeof *c->inputs);
+  ait_free(a, c->expected, (outputs + 1) * sizeof *c->expected);
+  *c = (ait_tune_case){0};
+}
+
+static ait_status new_case(ait_tune_cases *cases, size_t input_count, const char *label, ait_tune_case *out) {
+  ait_allocator a = ait_allocator_default();
+  *out = (ait_tune_case){.input_count = input_count};
+  snprintf(out->label, sizeof out->label, "%s", label);
+  out->inputs = ait_alloc_zero(a, (input_count + 1) * sizeof *out->inputs, _Alignof(ait_value));
+  out->expected = ait_alloc_zero(a, (cases->output_count + 1) * sizeof *out->expected, _Alignof(ait_value));
+  return out->inputs && out->expected ? AIT_OK : AIT_OOM();
+}
+
+static ait_status add_samples(ait_tune_cases *cases, const ait_region *region, const ait_sample *samples, size_t count, int64_t *symbols) {
+  for (size_t s = 0; s < count && s < MAX_SAMPLES; ++s) {
+    char label[32];
+    snprintf(label, sizeof label, "sample %zu", s);
+    AIT_TRY(ait_error_context(ait_bind_inputs(region, samples[s].inputs, samples[s].input_count, symbols), "%s", label));
+    ait_tune_case *c = &cases->items[cases->count];
+    AIT_TRY(new_case(cases, samples[s].input_count, label, c));
+    ++cases->count;
+    c->measured = true;
+    for (size_t i = 0; i < c->input_count; ++i) AIT_TRY(copy_value(&samples[s].inputs[i], &c->inputs[i]));
+    shapes_text(c, c->shapes, sizeof c->shapes);
+  }
+  return AIT_OK;
+}
+
+/* Smallest: every dynamic size at its minimum, at least 1. Largest: at its maximum, at most some times the sample's. */
+static ait_status add_extreme(ait_tune_cases *cases, const ait_region *region, const int64_t *sampled, bool largest) {
+  int64_t *symbols = ait_alloc(ait_allocator_default(), (region->symbol_count + 1) * sizeof *symbols, _Alignof(int64_t));
+  int64_t *bound = ait_alloc(ait_allocator_default(), (region->symbol_count + 1) * sizeof *bound, _Alignof(int64_t));
+  ait_status status = symbols && bound ? AIT_OK : AIT_OOM();
+  bool differs = false, possible = false;
+  for (uint32_t i = 0; status == AIT_OK && i < region->symbol_count; ++i) {
+    const ait_symbol *s = &region->symbols[i];
+    symbols[i] = sampled[i];
+    if (!s->backed || sampled[i] == INT64_MIN) continue;
+    if (!largest) symbols[i] = s->min > 1 ? s->min : 1;
+    else symbols[i] = s->max / LARGEST_GROWTH >= sampled[i] ? sampled[i] * LARGEST_GROWTH : s->max;
+    differs |= symbols[i] != sampled[i];
+  }
+  ait_tune_case c = {0};
+  if (status == AIT_OK && differs) {
+    status = new_case(cases, cases->items[0].input_count, largest ? "largest" : "smallest", &c);
+    if (status == AIT_OK) status = resized_case(region, &cases->items[0], symbols, &c, &possible);
+    if (status == AIT_OK && possible) { /* sizes that a guard forbids are no case */
+      ait_status bad = ait_bind_inputs(region, c.inputs, c.input_count, bound);
+      possible = bad == AIT_OK;
+      ait_status_ignore(bad);
+    }
+  }
+  if (status == AIT_OK && possible) {
+    shapes_text(&c, c.shapes, sizeof c.shapes);
+    cases->items[cases->count++] = c;
+  } else {
+    release_case(&c, cases->output_count);
+  }
+  ait_free(ait_allocator_default(), symbols, (region->symbol_count + 1) * sizeof *symbols);
+  ait_free(ait_allocator_default(), bound, (region->symbol_count + 1) * sizeof *bound);
+  return status;
+}
+
+/* ---- the oracle ------------------------------------------------------------------------------------------------------------------*/
+static ait_status oracle(const ait_graph *raw, const ait_region *region, const char *options, int32_t threads, ait_plan *plan, ait_weight_store **weights,
+                         ait_model **model, ait_session **session) {
+  ait_build_request request = {.allocator = ait_allocator_default(), .backend = ait_backend_find("reference"), .options = options, .cpu_mask = UINT64_MAX};
+  ait_session_options so;
+  ait_session_options_init(&so);
+  so.threads = threads;
+  AIT_TRY(ait_plan_build(raw, &request, NULL, plan, weights));
+  AIT_TRY(ait_model_create(ait_allocator_default(), region, ait_weight_store_provider(*weights), plan, NULL, NULL, model));
+  return ait_session_create(*model, &so, session);
+}
+
+static ait_status run_case(ait_session *session, const ait_tune_case *c, ait_value *outputs, size_t output_count) {
+  ait_value *inputs = ait_alloc_zero(ait_allocator_default(), (c->input_count + 1) * sizeof *inputs, _Alignof(ait_value));
+  ait_status status = inputs ? ait_session_reset(session) : AIT_OOM();
+  for (size_t i = 0; status == AIT_OK && i < c->input_count; ++i) status = copy_value(&c->inputs[i], &inputs[i]); /* a model may write into them */
+  for (size_t i = 0; i < output_count; ++i) outputs[i] = (ait_value){0};
+  if (status == AIT_OK) status = ait_session_run(session, inputs, c->input_count, outputs, output_count);
+  for (size_t i = 0; inputs && i < c->input_count; ++i) ait_value_release(&inputs[i]);
+  ait_free(ait_allocator_default(), inputs, (c->input_count + 1) * sizeof *inputs);
+  return status;
+}
+
+static double largest_magnitude(const ait_tensor *t) { /* contiguous double */
+  double m = 0;
+  for (int64_t i = 0, n = ait_tensor_count(t); i < n; ++i) {
+    double x = fabs(((const double *)t->data)[i]);
+    if (isfinite(x) && x > m) m = x;
+  }
+  return m;
+}
+
+static ait_status keep_expected(ait_tune_cases *cases, ait_tune_case *c, const ait_value *outputs) {
+  for (size_t k = 0; k < cases->output_count; ++k) {
+    c->expected[k] = outputs[k];
+    if (outputs[k].kind != AIT_VALUE_TENSOR) continue;
+    c->expected[k].kind = AIT_VALUE_NONE;
+    ait_dtype dtype = outputs[k].as.tensor.dtype;
+    cases->outputs[k].exact = !ait_dtype_is_float(dtype) && !ait_dtype_is_complex(dtype);
+    AIT_TRY(ait_tensor_cast(ait_allocator_default(), &outputs[k].as.tensor, ait_dtype_is_float(dtype) ? AIT_F64 : dtype, &c->expected[k].as.tensor));
+    c->expected[k].kind = AIT_VALUE_TENSOR;
+    if (!ait_dtype_is_float(dtype)) continue;
+    double m = largest_magnitude(&c->expected[k].as.tensor);
+    if (m > cases->outputs[k].max_abs) cases->outputs[k].max_abs = m;
+  }
+  return AIT_OK;
+}
+
+/* What rounding alone does: the oracle in the model's own precision against the oracle in double. */
+static ait_status measure_noise(ait_tune_cases *cases, const ait_tune_case *c, const ait_value *outputs) {
+  ait_compare_rule rule = {.rtol = INFINITY};
+  for (size_t k = 0; k < cases->output_count; ++k) {
+    ait_compare_result r;
+    if (outputs[k].kind != AIT_VALUE_TENSOR || cases->outputs[k].exact || c->expected[k].kind != AIT_VALUE_TENSOR) continue;
+    AIT_TRY(ait_compare(&outputs[k].as.tensor, &c->expected[k].as.tensor, &rule, &r));
+    if (r.max_abs > cases->outputs[k].noise) cases->outputs[k].noise = r.max_abs;
+  }
+  return AIT_OK;
+}
+
+typedef struct oracle_run {
+  ait_plan plan;
+  ait_weight_store *weights;
+  ait_model *model;
+  ait_session *session;
+} oracle_run;
+
+static void close_oracle(oracle_run *o) {
+  ait_session_destroy(o->session);
+  ait_model_release(o->model);
+  ait_weight_store_release(o->weights);
+  if (o->plan.steps) ait_plan_deinit(&o->plan);
+}
+
+/* All cases on the oracle: first in double (answers), then in single (noise). A case that is too slow for it is dropped, samples never. */
+static ait_status run_oracle(ait_tune_cases *cases, const ait_graph *raw, const ait_region *region, int32_t threads, bool in_double) {
+  oracle_run o = {0};
+  ait_value *outputs = ait_alloc_zero(ait_allocator_default(), (cases->output_count + 1) * sizeof *outputs, _Alignof(ait_value));
+  ait_status status = outputs ? oracle(raw, region, in_double ? "precision=fp64" : NULL, threads, &o.plan, &o.weights, &o.model, &o.session) : AIT_OOM();
+  bool answers = in_double || !cases->double_precision;
+  for (size_t i = 0; status == AIT_OK && i < cases->count; ++i) {
+    ait_tune_case *c = &cases->items[i];
+    double start = ait_clock_seconds();
+    status = run_case(o.session, c, outputs, cases->output_count);
+    double seconds = ait_clock_seconds() - start;
+    if (i == 0) cases->reference_seconds = seconds;
+    if (status == AIT_OK && answers) status = keep_expected(cases, c, outputs);
+    else if (status == AIT_OK) status = measure_noise(cases, c, outputs);
+    if (status != AIT_OK) status = ait_error_context(status, "%s on the reference", c->label);
+    size_t next = i + 1; /* the extremes come last: the largest is left out when the smaller ones were slow already */
+    if (answers && next + 1 == cases->count && !cases->items[next].measured && seconds * LARGEST_GROWTH * LARGEST_GROWTH > reference_limit_seconds)
+      release_case(&cases->items[--cases->count], cases->output_count);
+  }
+  ait_free(ait_allocator_default(), outputs, (cases->output_count + 1) * sizeof *outputs);
+  close_oracle(&o);
+  return status;
+}
+
+static void set_tolerances(ait_tune_cases *cases, const ait_tune_options *options) {
+  for (size_t k = 0; k < cases->output_count; ++k) {
+    ait_tune_output *o = &cases->outputs[k];
+    o->rtol = options->rtol;
+    o->atol = options->atol;
+    if (options->rtol > 0 || options->atol > 0) continue;
+    o->atol = fmax(10 * o->noise, 1e-6 * o->max_abs); /* ten times rounding noise, at least a few units in the last place */
+    if (!cases->double_precision) o->atol = 1e-5 * o->max_abs;
+    if (o->atol == 0) o->atol = 1e-30;
+  }
+}
+
+static ait_status name_outputs(ait_tune_cases *cases, const ait_region *region) {
+  for (uint32_t i = 0; i < region->output_count; ++i) cases->output_count += region->outputs[i].kind == AIT_OUTPUT_USER;
+  cases->outputs = ait_alloc_zero(ait_allocator_default(), (cases->output_count + 1) * sizeof *cases->outputs, _Alignof(ait_tune_output));
+  if (!cases->outputs) return AIT_OOM();
+  for (uint32_t i = 0, k = 0; i < region->output_count; ++i)
+    if (region->outputs[i].kind == AIT_OUTPUT_USER) cases->outputs[k++].name = region->outputs[i].name;
+  return AIT_OK;
+}
+
+static ait_status create_cases(ait_tune_cases *cases, const ait_graph *raw, const ait_region *region, const ait_sample *samples, size_t sample_count,
+                               const ait_tune_options *options, int32_t threads, int64_t *symbols) {
+  AIT_TRY(name_outputs(cases, region));
+  cases->items = ait_alloc_zero(ait_allocator_default(), (MAX_SAMPLES + 2) * sizeof *cases->items, _Alignof(ait_tune_case));
+  if (!cases->items) return AIT_OOM();
+  AIT_TRY(add_samples(cases, region, samples, sample_count, symbols));
+  AIT_TRY(add_extreme(cases, region, symbols, false));
+  AIT_TRY(add_extreme(cases, region, symbols, true));
+  cases->double_precision = true;
+  ait_status status = run_oracle(cases, raw, region, threads, true);
+  if (status != AIT_OK && ait_status_code(status) == AIT_CODE_UNSUPPORTED) {
+    cases->double_precision = false;
+    snprintf(cases->why, sizeof cases->why, "%s", ait_status_message(status));
+    ait_status_free(status);
+    status = AIT_OK;
+  }
+  if (status == AIT_OK) status = run_oracle(cases, raw, region, threads, false);
+  if (status == AIT_OK) set_tolerances(cases, options);
+  return status;
+}
+
+ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples, size_t sample_count, const ait_tune_options *options, int32_t threads,
+                                 ait_tune_cases *out) {
+  ait_region *region = NULL;
+  *out = (ait_tune_cases){0};
+  if (sample_count == 0)
+    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "tuning needs at least one sample input"), "give --data FILE.npz, or --random SEED");
+  AIT_TRY(ait_graph_region(raw, ait_allocator_default(), &region));
+  int64_t *symbols = ait_alloc(ait_allocator_default(), (region->symbol_count + 1) * sizeof *symbols, _Alignof(int64_t));
+  ait_status status = symbols ? create_cases(out, raw, region, samples, sample_count, options, threads, symbols) : AIT_OOM();
+  ait_free(ait_allocator_default(), symbols, (region->symbol_count + 1) * sizeof *symbols);
+  ait_graph_region_destroy(ait_allocator_default(), region);
+  if (status != AIT_OK) ait_tune_cases_deinit(out);
+  return status;
+}
+
+void ait_tune_cases_deinit(ait_tune_cases *cases) {
+  ait_allocator a = ait_allocator_default();
+  for (size_t i = 0; i < cases->count; ++i) release_case(&cases->items[i], cases->output_count);
+  ait_free(a, cases->items, (MAX_SAMPLES + 2) * sizeof *cases->items);
+  ait_free(a, cases->outputs, (cases->output_count + 1) * sizeof *cases->outputs);
+  *cases = (ait_tune_cases){0};
+}
+
+uint64_t ait_tune_cases_hash(const ait_tune_cases *cases) {
+  uint64_t h = 0;
+  for (size_t i = 0; i < cases->count; ++i) {
+    const ait_tune_case *c = &cases->items[i];
+    h = ait_hash(c->shapes, strlen(c->shapes), h);
+    for (size_t k = 0; k < c->input_count; ++k)
+      if (c->inputs[k].kind == AIT_VALUE_TENSOR) h = ait_hash(c->inputs[k].as.tensor.data, ait_tensor_bytes(&c->inputs[k].as.tensor), h);
+  }
+  return h;
+}
+
+/* ---- checking a candidate --------------------------------------------------------------------------------------------------------*/
+static ait_status check_output(const ait_tune_output *o, const char *label, const ait_value *got, const ait_value *want, ait_tune_error *out) {
+  if (want->kind != AIT_VALUE_TENSOR) return AIT_OK;
+  if (got->kind != AIT_VALUE_TENSOR) return ait_error(AIT_CODE_MISMATCH, "output '%s' is no tensor", o->name);
+  ait_compare_rule rule = {.exact = o->exact, .rtol = o->rtol, .atol = o->atol};
+  ait_compare_result r;
+  AIT_TRY(ait_compare(&got->as.tensor, &want->as.tensor, &rule, &r));
+  double worst = o->exact ? (r.mismatches ? INFINITY : 0) : r.max_abs / (o->atol + o->rtol * o->max_abs);
+  if (worst > out->worst) out->worst = worst;
+  if (r.max_abs > out->max_abs) out->max_abs = r.max_abs;
+  if (r.snr_db < out->snr_db) out->snr_db = r.snr_db;
+  if (r.pass || !out->pass) return AIT_OK;
+  out->pass = false;
+  snprintf(out->reason, sizeof out->reason, "output '%s' of %s: %lld of %lld elements outside tolerance; worst %.6g, want %.6g", o->name, label, (long long)r.mismatches,
+           (long long)r.count, r.worst_got, r.worst_want);
+  return AIT_OK;
+}
+
+/* The same call again must give the same bits. */
+static ait_status check_repeat(ait_session *session, const ait_tune_cases *cases, const ait_value *first, ait_value *again, ait_tune_error *out) {
+  ait_compare_rule exact = {.exact = true};
+  AIT_TRY(run_case(session, &cases->items[0], again, cases->output_count));
+  for (size_t k = 0; k < cases->output_count; ++k) {
+    ait_compare_result r;
+    if (first[k].kind != AIT_VALUE_TENSOR || again[k].kind != AIT_VALUE_TENSOR) continue;
+    AIT_TRY(ait_compare(&again[k].as.tensor, &first[k].as.tensor, &exact, &r));
+    if (r.pass || !out->pass) continue;
+    out->pass = false;
+    snprintf(out->reason, sizeof out->reason, "output '%s': a second call with the same inputs gives other values", cases->outputs[k].name);
+  }
+  return AIT_OK;
+}
+
+ait_status ait_tune_check(ait_session *session, const ait_tune_cases *cases, ait_tune_error *out) {
+  *out = (ait_tune_error){.pass = true, .snr_db = INFINITY};
+  size_t n = cases->output_count;
+  ait_value *outputs = ait_alloc_zero(ait_allocator_default(), (2 * n + 1) * sizeof *outputs, _Alignof(ait_value));
+  ait_value *kept = outputs ? outputs + n : NULL;
+  ait_status status = outputs ? AIT_OK : AIT_OOM();
+  for (size_t i = cases->count; status == AIT_OK && i-- > 0;) { /* the first sample last: the repeat follows it */
+    const ait_tune_case *c = &cases->items[i];
+    status = run_case(session, c, outputs, n);
+    for (size_t k = 0; status == AIT_OK && k < n; ++k) status = check_output(&cases->outputs[k], c->label, &outputs[k], &c->expected[k], out);
+    if (status != AIT_OK) status = ait_error_context(status, "%s", c->label);
+  }
+  for (size_t k = 0; status == AIT_OK && k < n; ++k) status = copy_value(&outputs[k], &kept[k]);
+  if (status == AIT_OK) status = check_repeat(session, cases, kept, outputs, out);
+  for (size_t k = 0; kept && k < n; ++k) ait_value_release(&kept[k]);
+  ait_free(ait_allocator_default(), outputs, (2 * n + 1) * sizeof *outputs);
+  return status;
+}

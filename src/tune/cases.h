@@ -1,0 +1,48 @@
+/* Calls on which candidates are checked: the user's samples, and the smallest and largest sizes that the model allows, with the oracle's
+ * answers in double and a tolerance from its own rounding noise. */
+#ifndef AIT_SRC_TUNE_CASES_H
+#define AIT_SRC_TUNE_CASES_H
+
+#include "tune/tune.h"
+
+typedef struct ait_tune_case {
+  char label[32];   /* "sample 0", "smallest", "largest" */
+  char shapes[256]; /* "[8, 128] [8, 128]" */
+  ait_value *inputs; /* owned copies */
+  size_t input_count;
+  ait_value *expected; /* by output; tensors in double, or as they are when not floating */
+  bool measured;       /* one of the user's samples: also timed */
+} ait_tune_case;
+
+typedef struct ait_tune_output {
+  const char *name;
+  bool exact; /* integers and bools */
+  double noise, max_abs, atol, rtol;
+} ait_tune_output;
+
+typedef struct ait_tune_cases {
+  ait_tune_case *items;
+  size_t count;
+  ait_tune_output *outputs;
+  size_t output_count;
+  double reference_seconds; /* of one sample in single precision */
+  bool double_precision;    /* the oracle ran in double; else single, and `why` says why */
+  char why[256];
+} ait_tune_cases;
+
+/* Builds the cases and runs the oracle. Uses threads threads, none are left when it returns. */
+ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples, size_t sample_count, const ait_tune_options *options,
+                                 int32_t threads, ait_tune_cases *out) AIT_MUST_USE;
+void ait_tune_cases_deinit(ait_tune_cases *cases);
+uint64_t ait_tune_cases_hash(const ait_tune_cases *cases); /* of shapes and contents of the inputs */
+
+/* How far a candidate's answers are off. worst: largest error divided by its tolerance, over outputs (1 is the limit). */
+typedef struct ait_tune_error {
+  bool pass;
+  double worst, max_abs, snr_db;
+  char reason[256];
+} ait_tune_error;
+/* Runs every case on the session, twice (repeatability). The error of the run itself comes back as status. */
+ait_status ait_tune_check(ait_session *session, const ait_tune_cases *cases, ait_tune_error *out) AIT_MUST_USE;
+
+#endif

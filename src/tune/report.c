@@ -1,0 +1,133 @@
+#include "tune/report.h"
+#include "tune/put_json.h"
+#include <math.h>
+
+static void put_number(ait_text *t, bool *first, const char *key, double v) {
+  ait_put_key(t, first, key);
+  if (isfinite(v)) ait_text_json_double(t, v);
+  else ait_text_printf(t, "null");
+}
+
+static void put_stats(ait_text *t, bool *first, const ait_stats *s) {
+  put_number(t, first, "median_s", s->median);
+  put_number(t, first, "low_s", s->low);
+  put_number(t, first, "high_s", s->high);
+  put_number(t, first, "p95_s", s->p95);
+  put_number(t, first, "p99_s", s->p99);
+  ait_put_int(t, first, "measurements", s->count);
+}
+
+static void put_candidate(ait_text *t, const ait_candidates *list, size_t i, const ait_decision *d) {
+  const ait_candidate *c = &list->items[i];
+  const ait_trial_result *r = &c->result;
+  bool first = true;
+  ait_text_printf(t, "%s\n    {", i ? "," : "");
+  ait_put_string(t, &first, "name", c->name);
+  ait_put_string(t, &first, "backend", c->backend->name);
+  ait_put_string(t, &first, "options", c->options);
+  ait_put_int(t, &first, "threads", c->threads);
+  ait_put_bool(t, &first, "baseline", c->baseline);
+  ait_put_bool(t, &first, "won", d->winner == (int32_t)i);
+  ait_put_string(t, &first, "outcome", ait_outcome_text(r->outcome));
+  ait_put_string(t, &first, "reason", r->reason);
+  if (r->outcome == AIT_OUTCOME_VALID || r->outcome == AIT_OUTCOME_INVALID) {
+    put_number(t, &first, "error_over_tolerance", r->worst_error);
+    put_number(t, &first, "max_abs", r->max_abs);
+    put_number(t, &first, "snr_db", r->snr_db);
+    put_number(t, &first, "build_s", r->build_seconds);
+    put_number(t, &first, "load_s", r->load_seconds);
+    ait_put_int(t, &first, "blob_bytes", (int64_t)r->blob_bytes);
+    ait_put_int(t, &first, "plan_bytes", (int64_t)r->plan_bytes);
+    ait_put_int(t, &first, "dropped", r->dropped);
+  }
+  if (r->sample_count) {
+    double copy[AIT_TRIAL_SAMPLES];
+    memcpy(copy, r->samples, sizeof copy);
+    ait_stats s = ait_stats_of(copy, r->sample_count);
+    put_stats(t, &first, &s);
+  }
+  ait_text_printf(t, "}");
+}
+
+static void put_contest(ait_text *t, const ait_candidates *list, const ait_decision *d) {
+  ait_text_printf(t, "{\"rounds\": %u, \"dropped\": %u, \"members\": [", d->contest.rounds, d->contest.dropped);
+  for (uint32_t k = 0; d->contested && k < d->finalist_count; ++k) {
+    bool first = true;
+    ait_text_printf(t, "%s\n    {", k ? "," : "");
+    ait_put_string(t, &first, "name", list->items[d->finalists[k]].name);
+    put_stats(t, &first, &d->medians[k]);
+    ait_put_bool(t, &first, "tie", d->tie[k]);
+    put_number(t, &first, "time_over_winner", d->against_winner[k].median);
+    put_number(t, &first, "time_over_winner_low", d->against_winner[k].low);
+    put_number(t, &first, "time_over_winner_high", d->against_winner[k].high);
+    ait_put_key(t, &first, "seconds");
+    for (uint32_t r = 0; r < d->contest.rounds; ++r) ait_text_printf(t, "%s%.9g", r ? "," : "[", d->contest.times[k * AIT_CONTEST_ROUNDS + r]);
+    ait_text_printf(t, "]}");
+  }
+  ait_text_printf(t, "]}");
+}
+
+static void put_checks(ait_text *t, const ait_tune_cases *cases) {
+  ait_text_printf(t, "{");
+  bool first = true;
+  ait_put_string(t, &first, "oracle", cases->double_precision ? "reference in double precision" : "reference in the model's precision");
+  if (*cases->why) ait_put_string(t, &first, "why_not_double", cases->why);
+  ait_text_printf(t, ", \"cases\": [");
+  for (size_t i = 0; i < cases->count; ++i) {
+    bool f = true;
+    ait_text_printf(t, "%s{", i ? ", " : "");
+    ait_put_string(t, &f, "label", cases->items[i].label);
+    ait_put_string(t, &f, "shapes", cases->items[i].shapes);
+    ait_text_printf(t, "}");
+  }
+  ait_text_printf(t, "], \"outputs\": [");
+  for (size_t k = 0; k < cases->output_count; ++k) {
+    const ait_tune_output *o = &cases->outputs[k];
+    bool f = true;
+    ait_text_printf(t, "%s{", k ? ", " : "");
+    ait_put_string(t, &f, "name", o->name);
+    ait_put_bool(t, &f, "exact", o->exact);
+    put_number(t, &f, "noise", o->noise);
+    put_number(t, &f, "max_abs", o->max_abs);
+    put_number(t, &f, "atol", o->atol);
+    put_number(t, &f, "rtol", o->rtol);
+    ait_text_printf(t, "}");
+  }
+  ait_text_printf(t, "]}");
+}
+
+static void put_environment(ait_text *t) {
+  char names[256];
+  bool first = true;
+  ait_cpu_names(ait_cpu_features(), names, sizeof names);
+  ait_text_printf(t, "{");
+  ait_put_string(t, &first, "cpu", ait_cpu_model());
+  ait_put_string(t, &first, "features", names);
+  ait_put_int(t, &first, "cores", ait_cpu_count());
+  ait_put_string(t, &first, "ait", ait_version());
+  ait_text_printf(t, "}");
+}
+
+ait_status ait_report_json(const ait_graph *raw, const ait_tune_options *options, const ait_tune_cases *cases, const ait_candidates *list,
+                           const ait_decision *d, ait_text *t) {
+  bool first = true;
+  ait_text_printf(t, "{\n  ");
+  ait_put_int(t, &first, "format", 1);
+  ait_put_string(t, &first, "producer", raw->producer);
+  ait_put_string(t, &first, "strategy", options->strategy ? options->strategy : "max-throughput");
+  ait_put_string(t, &first, "winner", d->winner >= 0 ? list->items[d->winner].name : "");
+  ait_put_string(t, &first, "baseline", d->baseline >= 0 ? list->items[d->baseline].name : "");
+  put_number(t, &first, "speedup", d->speedup);
+  put_number(t, &first, "speedup_low", d->speedup_low);
+  put_number(t, &first, "speedup_high", d->speedup_high);
+  ait_text_printf(t, ",\n  \"environment\": ");
+  put_environment(t);
+  ait_text_printf(t, ",\n  \"checks\": ");
+  put_checks(t, cases);
+  ait_text_printf(t, ",\n  \"candidates\": [");
+  for (size_t i = 0; i < list->count; ++i) put_candidate(t, list, i, d);
+  ait_text_printf(t, "],\n  \"contest\": ");
+  put_contest(t, list, d);
+  ait_text_printf(t, "\n}\n");
+  return t->failed ? AIT_OOM() : AIT_OK;
+}

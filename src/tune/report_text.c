@@ -1,0 +1,79 @@
+/* The report for people: a table that fits 80 columns. */
+#include "tune/put_json.h"
+#include "tune/tune.h"
+#include <json-c/json.h>
+#include <stdio.h>
+
+static struct json_object *get(struct json_object *o, const char *key) {
+  struct json_object *v = NULL;
+  return o && json_object_object_get_ex(o, key, &v) ? v : NULL;
+}
+static const char *text_of(struct json_object *o, const char *key) { return get(o, key) ? json_object_get_string(get(o, key)) : ""; }
+static double number_of(struct json_object *o, const char *key) { return json_object_get_double(get(o, key)); }
+
+static void seconds_text(double s, char out[16]) {
+  if (s <= 0) snprintf(out, 16, "-");
+  else if (s >= 1) snprintf(out, 16, "%.3g s", s);
+  else if (s >= 1e-3) snprintf(out, 16, "%.3g ms", s * 1e3);
+  else snprintf(out, 16, "%.3g us", s * 1e6);
+}
+
+static void candidate_row(ait_text *t, struct json_object *c) {
+  char median[16], p95[16], error[16] = "-";
+  bool won = json_object_get_boolean(get(c, "won")), valid = !strcmp(text_of(c, "outcome"), "valid");
+  seconds_text(number_of(c, "median_s"), median);
+  seconds_text(number_of(c, "p95_s"), p95);
+  if (get(c, "error_over_tolerance")) snprintf(error, sizeof error, "%.2g", number_of(c, "error_over_tolerance"));
+  ait_text_printf(t, "%s %-34.34s %9s %9s %8s  %s\n", won ? "*" : " ", text_of(c, "name"), median, p95, error, valid ? "" : text_of(c, "outcome"));
+  if (!valid && *text_of(c, "reason")) ait_text_printf(t, "    %.75s\n", text_of(c, "reason"));
+}
+
+static void check_rows(ait_text *t, struct json_object *checks) {
+  struct json_object *cases = get(checks, "cases"), *outputs = get(checks, "outputs");
+  ait_text_printf(t, "checked against the %s:\n", text_of(checks, "oracle"));
+  for (size_t i = 0; cases && i < json_object_array_length(cases); ++i) {
+    struct json_object *c = json_object_array_get_idx(cases, i);
+    ait_text_printf(t, "  %-10s %.66s\n", text_of(c, "label"), text_of(c, "shapes"));
+  }
+  for (size_t i = 0; outputs && i < json_object_array_length(outputs); ++i) {
+    struct json_object *o = json_object_array_get_idx(outputs, i);
+    ait_text_printf(t, "  %-20.20s up to %.3g, rounding noise %.2g, tolerance %.2g\n", text_of(o, "name"), number_of(o, "max_abs"), number_of(o, "noise"), number_of(o, "atol"));
+  }
+}
+
+static void verdict(ait_text *t, struct json_object *o) {
+  struct json_object *members = get(get(o, "contest"), "members");
+  if (!*text_of(o, "winner")) {
+    ait_text_printf(t, "no candidate is valid\n");
+    return;
+  }
+  ait_text_printf(t, "winner: %s\n", text_of(o, "winner"));
+  if (number_of(o, "speedup") > 0)
+    ait_text_printf(t, "%.2f times as fast as the baseline, %s (95 %%: %.2f to %.2f), %s rounds\n", number_of(o, "speedup"), text_of(o, "baseline"),
+                    number_of(o, "speedup_low"), number_of(o, "speedup_high"), text_of(get(o, "contest"), "rounds"));
+  for (size_t i = 0; members && i < json_object_array_length(members); ++i) {
+    struct json_object *m = json_object_array_get_idx(members, i);
+    if (json_object_get_boolean(get(m, "tie")) && strcmp(text_of(m, "name"), text_of(o, "winner")))
+      ait_text_printf(t, "within noise of it: %s; the simpler one was kept\n", text_of(m, "name"));
+  }
+}
+
+ait_status ait_report_text(const char *report, char **out) {
+  struct json_object *o = json_tokener_parse(report), *list = get(o, "candidates");
+  *out = NULL;
+  if (!list || !json_object_is_type(list, json_type_array)) {
+    json_object_put(o);
+    return ait_error(AIT_CODE_INVALID_ARGUMENT, "this is no tuning report");
+  }
+  ait_text t;
+  ait_text_init(&t, ait_allocator_default());
+  ait_text_printf(&t, "%s, %s cores, strategy %s\n\n", text_of(get(o, "environment"), "cpu"), text_of(get(o, "environment"), "cores"), text_of(o, "strategy"));
+  ait_text_printf(&t, "  %-34s %9s %9s %8s\n", "candidate", "median", "p95", "error");
+  for (size_t i = 0; i < json_object_array_length(list); ++i) candidate_row(&t, json_object_array_get_idx(list, i));
+  ait_text_printf(&t, "(error: worst difference from the oracle; 1 is the tolerance)\n\n");
+  check_rows(&t, get(o, "checks"));
+  ait_text_printf(&t, "\n");
+  verdict(&t, o);
+  json_object_put(o);
+  return ait_put_finish(&t, out);
+}

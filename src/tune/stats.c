@@ -1,0 +1,42 @@
+#include "tune/stats.h"
+#include <math.h>
+#include <stdlib.h>
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double quantile(const double *sorted, uint32_t n, double q) {
+  double at = q * (n - 1);
+  uint32_t i = (uint32_t)at;
+  return i + 1 < n ? sorted[i] + (at - i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
+}
+
+ait_stats ait_stats_of(double *x, uint32_t n) {
+  ait_stats s = {.count = n};
+  if (n == 0) return s;
+  qsort(x, n, sizeof *x, ascending);
+  /* The median lies between order statistics n/2 -+ 0.98 sqrt(n) with 95 % (normal approximation of the binomial, p = 1/2). */
+  double half = 0.98 * sqrt((double)n);
+  int64_t lower = (int64_t)floor((double)n / 2 - half), upper = (int64_t)ceil((double)n / 2 + half);
+  if (lower < 0) lower = 0;
+  if (upper > (int64_t)n - 1) upper = (int64_t)n - 1;
+  s.low = x[lower];
+  s.high = x[upper];
+  s.median = quantile(x, n, 0.5);
+  s.p5 = quantile(x, n, 0.05);
+  s.p95 = quantile(x, n, 0.95);
+  s.p99 = quantile(x, n, 0.99);
+  s.min = x[0];
+  s.max = x[n - 1];
+  for (uint32_t i = 0; i < n; ++i) s.mean += x[i] / n;
+  return s;
+}
+
+ait_stats ait_stats_ratio(const double *a, const double *b, uint32_t n, double *scratch) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < n; ++i)
+    if (a[i] > 0 && b[i] > 0) scratch[kept++] = a[i] / b[i];
+  return ait_stats_of(scratch, kept);
+}

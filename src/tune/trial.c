@@ -1,0 +1,271 @@
+/* Trials and contests in child processes: a crash, a hang or a leak costs one candidate. The child inherits the graph, the weights and the
+ * oracle's answers; its result comes back through a pipe. */
+#include "tune/candidate.h"
+#include "tune/stats.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const double warm_up_seconds = 0.2, shortest_sample = 200e-6;
+
+/* ---- building --------------------------------------------------------------------------------------------------------------------*/
+ait_status ait_built_create(const ait_trial_context *x, const ait_candidate *c, ait_built *out) {
+  *out = (ait_built){0};
+  ait_build_request request = {.allocator = ait_allocator_default(), .backend = c->backend, .options = c->options, .cpu_mask = x->options->cpu_mask};
+  AIT_TRY(ait_plan_build(x->raw, &request, NULL, &out->plan, &out->weights));
+  out->plan.threads = c->threads;
+  ait_status status = ait_model_create(ait_allocator_default(), x->region, ait_weight_store_provider(out->weights), &out->plan, NULL, NULL, &out->model);
+  if (status != AIT_OK) ait_built_deinit(out);
+  return status;
+}
+
+void ait_built_deinit(ait_built *b) {
+  ait_model_release(b->model);
+  ait_weight_store_release(b->weights);
+  if (b->plan.steps) ait_plan_deinit(&b->plan);
+  *b = (ait_built){0};
+}
+
+/* ---- measuring (in the child) ----------------------------------------------------------------------------------------------------*/
+typedef struct runner {
+  ait_session *session;
+  const ait_tune_cases *cases;
+  ait_value *outputs;
+  size_t measured, next; /* the first cases are the user's samples: called in turn */
+  uint32_t inner;        /* calls in one measurement */
+} runner;
+
+static ait_status call(runner *r) {
+  const ait_tune_case *c = &r->cases->items[r->next];
+  r->next = (r->next + 1) % r->measured;
+  for (size_t k = 0; k < r->cases->output_count; ++k) r->outputs[k] = (ait_value){0};
+  return ait_session_run(r->session, c->inputs, c->input_count, r->outputs, r->cases->output_count);
+}
+
+/* Seconds of one call. *out_clean: this thread was not descheduled meanwhile. */
+static ait_status measure(runner *r, double *out_seconds, bool *out_clean) {
+  int64_t voluntary, before, after;
+  ait_clock_switches(&voluntary, &before);
+  double start = ait_clock_seconds();
+  for (uint32_t i = 0; i < r->inner; ++i) AIT_TRY(call(r));
+  *out_seconds = (ait_clock_seconds() - start) / r->inner;
+  ait_clock_switches(&voluntary, &after);
+  *out_clean = before == after;
+  return AIT_OK;
+}
+
+/* Until three measurements in a row agree within 5 %, or time is over; sets how many calls make a measurement long enough for the clock. */
+static ait_status warm_up(runner *r) {
+  double start = ait_clock_seconds(), last = 0, seconds = 0;
+  bool clean;
+  r->inner = 1;
+  for (int agree = 0; agree < 3;) {
+    AIT_TRY(measure(r, &seconds, &clean));
+    agree = last > 0 && seconds < 1.05 * last && seconds > 0.95 * last ? agree + 1 : 0;
+    last = seconds;
+    if (ait_clock_seconds() - start > warm_up_seconds) break;
+  }
+  if (seconds > 0 && seconds < shortest_sample) r->inner = (uint32_t)(shortest_sample / seconds) + 1;
+  r->inner = (r->inner + (uint32_t)r->measured - 1) / (uint32_t)r->measured * (uint32_t)r->measured; /* whole rounds over the samples */
+  return AIT_OK;
+}
+
+static ait_status open_runner(const ait_trial_context *x, ait_model *model, int32_t threads, runner *r) {
+  ait_session_options so;
+  ait_session_options_init(&so);
+  so.threads = threads;
+  *r = (runner){.cases = x->cases, .inner = 1};
+  for (size_t i = 0; i < x->cases->count && x->cases->items[i].measured; ++i) r->measured = i + 1;
+  r->outputs = ait_alloc_zero(ait_allocator_default(), (x->cases->output_count + 1) * sizeof *r->outputs, _Alignof(ait_value));
+  return r->outputs ? ait_session_create(model, &so, &r->session) : AIT_OOM();
+}
+
+static ait_status try_candidate(const ait_trial_context *x, const ait_candidate *c, double seconds, ait_trial_result *out) {
+  ait_built built;
+  runner r;
+  ait_tune_error error;
+  double start = ait_clock_seconds();
+  AIT_TRY(ait_built_create(x, c, &built));
+  out->build_seconds = ait_clock_seconds() - start;
+  out->blob_bytes = built.plan.steps[0].blob.size;
+  start = ait_clock_seconds();
+  AIT_TRY(open_runner(x, built.model, c->threads, &r));
+  out->load_seconds = ait_clock_seconds() - start;
+  AIT_TRY(ait_tune_check(r.session, x->cases, &error));
+  out->worst_error = error.worst;
+  out->max_abs = error.max_abs;
+  out->snr_db = error.snr_db;
+  out->outcome = error.pass ? AIT_OUTCOME_VALID : AIT_OUTCOME_INVALID;
+  snprintf(out->reason, sizeof out->reason, "%s", error.reason);
+  if (!error.pass) return AIT_OK;
+  AIT_TRY(ait_session_reset(r.session));
+  AIT_TRY(warm_up(&r));
+  double end = ait_clock_seconds() + seconds;
+  do {
+    bool clean;
+    double t;
+    AIT_TRY(measure(&r, &t, &clean));
+    if (clean || out->dropped >= 4 * (out->sample_count + 1)) out->samples[out->sample_count++] = t; /* a busy machine: better noisy than nothing */
+    else ++out->dropped;
+  } while (out->sample_count < AIT_TRIAL_SAMPLES && (ait_clock_seconds() < end || out->sample_count == 0));
+  out->plan_bytes = ait_session_bytes(r.session);
+  return AIT_OK; /* the process ends: nothing is released */
+}
+
+static ait_outcome outcome_of(ait_status status) {
+  ait_code code = ait_status_code(status);
+  return code == AIT_CODE_UNSUPPORTED || code == AIT_CODE_UNAVAILABLE ? AIT_OUTCOME_UNSUPPORTED : AIT_OUTCOME_FAILED;
+}
+
+/* ---- child processes -------------------------------------------------------------------------------------------------------------*/
+typedef struct job {
+  const ait_trial_context *x;
+  const ait_candidate *const *candidates;
+  uint32_t count;
+  double seconds;
+  void (*run)(const struct job *job, void *out);
+  void *out;
+  size_t out_size;
+} job;
+
+static _Noreturn void child(const job *j, int fd, uint64_t bytes) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* a killed tuner leaves no children */
+  signal(SIGINT, SIG_IGN);          /* the tuner decides */
+  struct rlimit limit = {bytes, bytes}, no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  if (bytes) setrlimit(RLIMIT_AS, &limit);
+  j->run(j, j->out);
+  const char *p = j->out;
+  for (size_t left = j->out_size; left > 0;) {
+    ssize_t n = write(fd, p, left);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) _exit(70);
+    p += n;
+    left -= (size_t)n;
+  }
+  _exit(0);
+}
+
+typedef enum end_kind { END_DONE, END_CRASHED, END_TIMEOUT, END_CANCELLED } end_kind;
+
+/* Reads the child's result until it is whole, the child is gone, or time is over. */
+static end_kind receive(const job *j, int fd, pid_t pid, double limit, char reason[AIT_REASON_SIZE]) {
+  size_t got = 0;
+  end_kind end = END_CRASHED;
+  double deadline = ait_clock_seconds() + limit;
+  for (;;) {
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int ready = poll(&p, 1, 100);
+    if (ready > 0) {
+      ssize_t n = read(fd, (char *)j->out + got, j->out_size - got);
+      if (n > 0) got += (size_t)n;
+      if (got == j->out_size) end = END_DONE;
+      if (n == 0 || end == END_DONE) break;
+    }
+    if (j->x->idle) j->x->idle(j->x->idle_ctx);
+    if (j->x->options->cancel && *j->x->options->cancel) end = END_CANCELLED;
+    else if (ait_clock_seconds() > deadline) end = END_TIMEOUT;
+    if (end != END_CRASHED) break;
+  }
+  if (end != END_DONE) kill(pid, SIGKILL);
+  int code = 0;
+  while (waitpid(pid, &code, 0) < 0 && errno == EINTR) {}
+  if (end == END_CRASHED && WIFSIGNALED(code)) snprintf(reason, AIT_REASON_SIZE, "the child process died: %s", strsignal(WTERMSIG(code)));
+  else if (end == END_CRASHED) snprintf(reason, AIT_REASON_SIZE, "the child process ended with exit code %d", WEXITSTATUS(code));
+  if (end == END_TIMEOUT) snprintf(reason, AIT_REASON_SIZE, "took more than %.0f s", limit);
+  return end;
+}
+
+static end_kind run_job(const job *j, double limit, char reason[AIT_REASON_SIZE]) {
+  int ends[2];
+  *reason = 0;
+  if (pipe(ends)) return snprintf(reason, AIT_REASON_SIZE, "no pipe: %s", strerror(errno)), END_CRASHED;
+  pid_t pid = fork();
+  if (pid == 0) {
+    close(ends[0]);
+    child(j, ends[1], j->x->options->trial_bytes);
+  }
+  close(ends[1]);
+  end_kind end = END_CRASHED;
+  if (pid < 0) snprintf(reason, AIT_REASON_SIZE, "no child process: %s", strerror(errno));
+  else end = receive(j, ends[0], pid, limit, reason);
+  close(ends[0]);
+  return end;
+}
+
+/* ---- trial -----------------------------------------------------------------------------------------------------------------------*/
+static void trial_child(const job *j, void *out) {
+  ait_trial_result *r = out;
+  ait_status status = try_candidate(j->x, j->candidates[0], j->seconds, r);
+  if (status == AIT_OK) return;
+  r->outcome = outcome_of(status);
+  snprintf(r->reason, sizeof r->reason, "%s", ait_status_message(status));
+}
+
+ait_status ait_trial_run(const ait_trial_context *x, const ait_candidate *candidate, double seconds, ait_trial_result *out) {
+  *out = (ait_trial_result){0};
+  char reason[AIT_REASON_SIZE];
+  job j = {.x = x, .candidates = &candidate, .count = 1, .seconds = seconds, .run = trial_child, .out = out, .out_size = sizeof *out};
+  end_kind end = run_job(&j, x->options->trial_seconds, reason);
+  if (end == END_CANCELLED) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
+  if (end == END_DONE) return AIT_OK;
+  *out = (ait_trial_result){.outcome = end == END_TIMEOUT ? AIT_OUTCOME_TIMEOUT : AIT_OUTCOME_CRASHED};
+  memcpy(out->reason, reason, sizeof reason);
+  return AIT_OK;
+}
+
+/* ---- contest ---------------------------------------------------------------------------------------------------------------------*/
+static ait_status contest(const job *j, ait_contest *out) {
+  ait_built built[AIT_CONTEST_MAX];
+  runner r[AIT_CONTEST_MAX];
+  for (uint32_t k = 0; k < j->count; ++k) {
+    AIT_TRY(ait_built_create(j->x, j->candidates[k], &built[k]));
+    AIT_TRY(open_runner(j->x, built[k].model, j->candidates[k]->threads, &r[k]));
+    AIT_TRY(warm_up(&r[k]));
+  }
+  double end = ait_clock_seconds() + j->seconds;
+  out->count = j->count;
+  do { /* a round counts when no member of it was disturbed */
+    double times[AIT_CONTEST_MAX];
+    bool clean = true;
+    for (uint32_t i = 0; i < j->count; ++i) {
+      uint32_t k = (i + out->rounds) % j->count; /* nobody always goes first */
+      bool one;
+      AIT_TRY(measure(&r[k], &times[k], &one));
+      clean &= one;
+    }
+    if (!clean && out->dropped < 4 * (out->rounds + 1)) {
+      ++out->dropped;
+      continue;
+    }
+    for (uint32_t k = 0; k < j->count; ++k) out->times[k * AIT_CONTEST_ROUNDS + out->rounds] = times[k];
+    ++out->rounds;
+  } while (out->rounds < AIT_CONTEST_ROUNDS && (ait_clock_seconds() < end || out->rounds < 5));
+  return AIT_OK;
+}
+
+static void contest_child(const job *j, void *out) {
+  ait_contest *c = out;
+  ait_status status = contest(j, c);
+  if (status == AIT_OK) return;
+  c->failed = true;
+  snprintf(c->reason, sizeof c->reason, "%s", ait_status_message(status));
+}
+
+ait_status ait_contest_run(const ait_trial_context *x, const ait_candidate *const *candidates, uint32_t count, double seconds, ait_contest *out) {
+  *out = (ait_contest){0};
+  char reason[AIT_REASON_SIZE];
+  job j = {.x = x, .candidates = candidates, .count = count, .seconds = seconds, .run = contest_child, .out = out, .out_size = sizeof *out};
+  end_kind end = run_job(&j, x->options->trial_seconds + seconds, reason);
+  if (end == END_CANCELLED) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
+  if (end != END_DONE) {
+    *out = (ait_contest){.failed = true};
+    memcpy(out->reason, reason, sizeof reason);
+  }
+  return AIT_OK;
+}

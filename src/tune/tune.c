@@ -1,0 +1,250 @@
+/* ait_tune: oracle, trials, contest, file. */
+#include "tune/decide.h"
+#include "tune/put_json.h"
+#include "tune/record.h"
+#include "tune/report.h"
+#include "tune/seal.h"
+#include <stdio.h>
+
+void ait_tune_options_init(ait_tune_options *options) {
+  *options = (ait_tune_options){.struct_size = sizeof *options, .allocator = ait_allocator_default(), .budget_seconds = 60, .trial_seconds = 120, .cpu_mask = UINT64_MAX};
+}
+
+typedef struct tuner {
+  ait_tune_options options;
+  const char *phase;
+  ait_graph *raw;
+  ait_region *region;
+  ait_tune_cases cases;
+  ait_candidates list;
+  ait_decision *decision;
+  ait_record *record;
+  ait_trial_context x;
+  int32_t threads;
+  char key[128]; /* what all trials of this run share: model, data, machine, version */
+  double start;
+  uint32_t done, total;
+  const char *current;
+} tuner;
+
+/* ---- progress --------------------------------------------------------------------------------------------------------------------*/
+static void tell(tuner *t, const char *line) {
+  if (!t->options.progress) return;
+  ait_tune_progress p = {.phase = t->phase, .candidate = t->current ? t->current : "", .done = t->done, .total = t->total, .seconds = ait_clock_seconds() - t->start,
+                         .budget_seconds = t->options.budget_seconds, .line = line};
+  t->options.progress(t->options.progress_ctx, &p);
+}
+static void idle(void *ctx) { tell(ctx, NULL); }
+
+static bool cancelled(const tuner *t) { return t->options.cancel && *t->options.cancel; }
+
+/* ---- keys ------------------------------------------------------------------------------------------------------------------------*/
+/* Everything that a trial's result depends on but the candidate itself. */
+static ait_status make_key(tuner *t) {
+  ait_text text;
+  ait_text_init(&text, ait_allocator_default());
+  ait_status status = ait_graph_print(t->raw, &text);
+  uint64_t model = status == AIT_OK ? ait_hash(text.data, text.length, 1) : 0;
+  ait_text_deinit(&text);
+  for (size_t i = 0; t->raw->weights && i < ait_weight_store_storage_count(t->raw->weights); ++i) {
+    ait_storage *s = ait_weight_store_storage(t->raw->weights, (uint32_t)i);
+    model = ait_hash(ait_storage_data(s), ait_storage_bytes(s), model);
+  }
+  char machine[512], names[256];
+  ait_cpu_names(ait_cpu_features() & t->options.cpu_mask, names, sizeof names);
+  snprintf(machine, sizeof machine, "%s|%s|%d|%s|%g|%g", ait_cpu_model(), names, ait_cpu_count(), ait_version(), t->options.rtol, t->options.atol);
+  snprintf(t->key, sizeof t->key, "%016llx-%016llx-%016llx", (unsigned long long)model, (unsigned long long)ait_tune_cases_hash(&t->cases),
+           (unsigned long long)ait_hash(machine, strlen(machine), 2));
+  return status;
+}
+
+/* ---- trials ----------------------------------------------------------------------------------------------------------------------*/
+static void finished_line(const ait_candidate *c, char *out, size_t size) {
+  if (c->median > 0)
+    snprintf(out, size, "%s: %.3g ms, error %.2g of tolerance%s", c->name, c->median * 1e3, c->result.worst_error, c->reused ? " (from the record)" : "");
+  else snprintf(out, size, "%s: %s%s%s", c->name, ait_outcome_text(c->result.outcome), *c->result.reason ? ": " : "", c->result.reason);
+}
+
+static void set_median(ait_candidate *c) {
+  double copy[AIT_TRIAL_SAMPLES];
+  memcpy(copy, c->result.samples, sizeof copy);
+  c->median = c->result.outcome == AIT_OUTCOME_VALID ? ait_stats_of(copy, c->result.sample_count).median : 0;
+}
+
+static ait_status try_one(tuner *t, ait_candidate *c, double seconds) {
+  char key[512], line[512];
+  snprintf(key, sizeof key, "trial-%s-%s", t->key, c->name);
+  t->current = c->name;
+  if (t->record) AIT_TRY(ait_record_get(t->record, key, &c->result, sizeof c->result, &c->reused));
+  if (!c->reused) {
+    tell(t, NULL);
+    AIT_TRY(ait_trial_run(&t->x, c, seconds, &c->result));
+    if (t->record) AIT_TRY(ait_record_put(t->record, key, c->name, &c->result, sizeof c->result));
+  }
+  set_median(c);
+  ++t->done;
+  finished_line(c, line, sizeof line);
+  tell(t, line);
+  return AIT_OK;
+}
+
+static void skip(tuner *t, ait_candidate *c, const char *why) {
+  c->result.outcome = AIT_OUTCOME_SKIPPED;
+  snprintf(c->result.reason, sizeof c->result.reason, "%s", why);
+  ++t->done;
+}
+
+static bool strategy_is(const tuner *t, const char *name) { return t->options.strategy && !strcmp(t->options.strategy, name); }
+
+static ait_status try_all(tuner *t) {
+  double budget = t->options.budget_seconds, each = 0.5 * budget / (double)t->list.count;
+  bool first_wins = strategy_is(t, "first-wins"), won = false;
+  if (each > 1) each = 1;
+  if (each < 0.05) each = 0.05;
+  t->phase = "trials";
+  t->total = (uint32_t)t->list.count;
+  for (size_t i = 0; i < t->list.count; ++i) {
+    ait_candidate *c = &t->list.items[i];
+    bool other_valid = false, slow = !strcmp(c->backend->name, "reference");
+    for (size_t k = 0; k < i; ++k) other_valid |= t->list.items[k].median > 0;
+    if (cancelled(t)) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
+    if (won) skip(t, c, "an earlier candidate was valid, and the first wins");
+    else if (slow && other_valid && !t->options.backends) skip(t, c, "the oracle is no contestant where another candidate is valid");
+    else if (other_valid && ait_clock_seconds() - t->start > 0.7 * budget) skip(t, c, "the budget was used up");
+    else AIT_TRY(try_one(t, c, each));
+    won |= first_wins && !c->baseline && c->median > 0;
+  }
+  t->current = NULL;
+  return AIT_OK;
+}
+
+/* ---- the contest -----------------------------------------------------------------------------------------------------------------*/
+static ait_status hold_contest(tuner *t) {
+  ait_decision *d = t->decision;
+  const ait_candidate *members[AIT_CONTEST_MAX];
+  char key[512];
+  uint64_t names = 0;
+  for (uint32_t k = 0; k < d->finalist_count; ++k) {
+    members[k] = &t->list.items[d->finalists[k]];
+    names = ait_hash(members[k]->name, strlen(members[k]->name), names);
+  }
+  snprintf(key, sizeof key, "contest-%s-%016llx", t->key, (unsigned long long)names);
+  t->phase = "contest";
+  tell(t, NULL);
+  if (t->record) AIT_TRY(ait_record_get(t->record, key, &d->contest, sizeof d->contest, &d->reused));
+  if (!d->reused) {
+    double left = t->options.budget_seconds - (ait_clock_seconds() - t->start), seconds = 0.3 * t->options.budget_seconds;
+    if (seconds > left) seconds = left > 1 ? left : 1;
+    if (seconds > 5) seconds = 5;
+    AIT_TRY(ait_contest_run(&t->x, members, d->finalist_count, seconds, &d->contest));
+    if (d->contest.failed) return ait_error(AIT_CODE_INTERNAL, "the final contest failed: %s", d->contest.reason);
+    if (t->record) AIT_TRY(ait_record_put(t->record, key, "contest", &d->contest, sizeof d->contest));
+  }
+  d->contested = true;
+  ait_decide_winner(&t->list, d);
+  return AIT_OK;
+}
+
+/* first-wins and one-backend take the first valid candidate that is not the baseline; the contest is the evidence of its speed. */
+static void keep_first(tuner *t) {
+  for (size_t i = 0; i < t->list.count; ++i) {
+    const ait_candidate *c = &t->list.items[i];
+    if (c->baseline || c->median <= 0 || c->threads != t->threads) continue;
+    ait_decision *d = t->decision;
+    d->finalist_count = 0;
+    if (d->baseline >= 0) d->finalists[d->finalist_count++] = d->baseline;
+    d->finalists[d->finalist_count++] = (int32_t)i;
+    return;
+  }
+}
+
+static ait_status decide(tuner *t) {
+  ait_decision *d = t->decision;
+  bool fixed = strategy_is(t, "first-wins") || strategy_is(t, "one-backend");
+  ait_decide_finalists(&t->list, d);
+  if (fixed) keep_first(t);
+  if (d->finalist_count == 0) return AIT_OK;
+  AIT_TRY(hold_contest(t));
+  if (fixed) d->winner = d->finalists[d->finalist_count - 1];
+  return AIT_OK;
+}
+
+/* Nothing valid: with one-backend its own error comes through. */
+static ait_status nothing_valid(const tuner *t) {
+  for (size_t i = 0; i < t->list.count; ++i) {
+    const ait_candidate *c = &t->list.items[i];
+    if (!c->baseline && *c->result.reason)
+      return ait_error_hint(ait_error(AIT_CODE_MISMATCH, "no candidate is valid; '%s' %s: %s", c->name, ait_outcome_text(c->result.outcome), c->result.reason),
+                            "the report lists every candidate with its reason");
+  }
+  return ait_error(AIT_CODE_MISMATCH, "no candidate is valid");
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------------------------*/
+static bool known_strategy(const char *s) {
+  static const char *const names[] = {"max-throughput", "highest-throughput", "min-latency", "first-wins", "one-backend"};
+  for (size_t i = 0; i < AIT_COUNT(names); ++i)
+    if (!s || !strcmp(s, names[i])) return true;
+  return false;
+}
+
+/* A record that cannot be had is a loss of time, not of the answer. */
+static ait_status open_record(tuner *t) {
+  if (!t->options.record_path) return AIT_OK;
+  ait_status status = ait_record_open(t->options.record_path, &t->record);
+  if (status == AIT_OK || ait_status_code(status) != AIT_CODE_IO) return status;
+  char line[512];
+  snprintf(line, sizeof line, "warning: nothing will be recorded: %s", ait_status_message(status));
+  tell(t, line);
+  ait_status_free(status);
+  return AIT_OK;
+}
+
+static ait_status run(tuner *t, const char *model_path, const char *out_path, const ait_sample *samples, size_t sample_count, char **out_report) {
+  ait_load_options load;
+  ait_load_options_init(&load);
+  load.model_name = t->options.model_name;
+  if (!known_strategy(t->options.strategy))
+    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no strategy '%s'", t->options.strategy), "max-throughput, min-latency, first-wins, one-backend");
+  AIT_TRY(ait_candidates_create(&t->options, t->threads, &t->list));
+  t->phase = "import";
+  AIT_TRY(ait_graph_open(model_path, &load, &t->raw));
+  AIT_TRY(ait_graph_region(t->raw, ait_allocator_default(), &t->region));
+  AIT_TRY(open_record(t));
+  t->phase = "reference";
+  tell(t, NULL);
+  AIT_TRY(ait_tune_cases_create(t->raw, samples, sample_count, &t->options, t->threads, &t->cases));
+  AIT_TRY(make_key(t));
+  t->start = ait_clock_seconds(); /* the budget is for candidates: the oracle takes what it takes */
+  t->x = (ait_trial_context){.raw = t->raw, .region = t->region, .cases = &t->cases, .options = &t->options, .idle = idle, .idle_ctx = t};
+  AIT_TRY(try_all(t));
+  AIT_TRY(decide(t));
+  ait_text report;
+  ait_text_init(&report, ait_allocator_default());
+  ait_status status = ait_report_json(t->raw, &t->options, &t->cases, &t->list, t->decision, &report);
+  t->phase = "seal";
+  tell(t, NULL);
+  if (status == AIT_OK && t->decision->winner >= 0 && out_path) status = ait_seal(&t->x, &t->list.items[t->decision->winner], report.data, out_path);
+  if (status == AIT_OK && t->decision->winner < 0) status = nothing_valid(t);
+  if (!out_report) return ait_text_deinit(&report), status;
+  return ait_status_join(status, ait_put_finish(&report, out_report));
+}
+
+ait_status ait_tune(const char *model_path, const char *out_path, const ait_sample *samples, size_t sample_count, const ait_tune_options *options, char **out_report) {
+  tuner t = {.phase = "start", .start = ait_clock_seconds()};
+  ait_tune_options_init(&t.options);
+  if (options) memcpy(&t.options, options, options->struct_size < sizeof t.options ? options->struct_size : sizeof t.options);
+  if (t.options.budget_seconds <= 0) t.options.budget_seconds = 60;
+  if (t.options.trial_seconds <= 0) t.options.trial_seconds = 120;
+  if (out_report) *out_report = NULL;
+  t.threads = t.options.threads > 0 ? t.options.threads : ait_cpu_count();
+  t.decision = ait_alloc_zero(ait_allocator_default(), sizeof *t.decision, _Alignof(ait_decision));
+  ait_status status = t.decision ? run(&t, model_path, out_path, samples, sample_count, out_report) : AIT_OOM();
+  ait_free(ait_allocator_default(), t.decision, sizeof *t.decision);
+  ait_record_close(t.record);
+  ait_candidates_deinit(&t.list);
+  ait_tune_cases_deinit(&t.cases);
+  ait_graph_region_destroy(ait_allocator_default(), t.region);
+  ait_graph_destroy(t.raw);
+  return ait_file_context(status, "tune", model_path);
+}
