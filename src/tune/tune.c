@@ -72,7 +72,7 @@ static void set_median(ait_candidate *c) {
 }
 
 static ait_status try_one(tuner *t, ait_candidate *c, double seconds) {
-  char key[512], line[512];
+  char key[512], line[640];
   snprintf(key, sizeof key, "trial-%s-%s", t->key, c->name);
   t->current = c->name;
   if (t->record) AIT_TRY(ait_record_get(t->record, key, &c->result, sizeof c->result, &c->reused));
