@@ -8,11 +8,15 @@
 
 #include "backends/native/program.h"
 #include "base/base.h"
+#include "kernels/kernels.h"
 
 /* ---- plan --------------------------------------------------------------------------------------------------------------------------*/
 typedef struct nat_call {
-  ait_pool_fn fn;  /* fn(args, i) for i in 0..tasks-1 */
-  void *args;
+  ait_kernel_fn fn; /* over [0, units), in `tasks` parts */
+  const void *args;
+  int64_t units;
+  char *scratch; /* tasks pieces */
+  size_t scratch_stride;
   int32_t tasks;
   uint32_t step;
   const char *kernel;
@@ -98,6 +102,7 @@ typedef struct nat_bind {
   const ait_value *inputs, *outputs;
   bool *direct; /* per region output: the caller's memory may be written at any time during the run */
   int32_t threads;
+  const ait_kernels *kernels;
   nat_view *views;   /* per value */
   nat_view *placed;  /* per value: where its consumer wants it (bound == false: anywhere) */
   nat_root *roots;
@@ -149,8 +154,16 @@ ait_status nat_const(nat_bind *b, const void *pointer, size_t bytes, uint32_t *o
 /* Memory that lives as long as the plan. NULL when out of memory. */
 void *nat_keep(nat_bind *b, size_t bytes);
 
-/* Appends a call; *out_args (zeroed, args_bytes) is to be filled before the next emit. kernel: static text for profiles. */
-ait_status nat_emit(nat_bind *b, ait_pool_fn fn, const char *kernel, int32_t tasks, size_t args_bytes, void **out_args) AIT_MUST_USE;
+/* What to call. */
+typedef struct nat_work {
+  ait_kernel_fn fn;
+  const char *kernel; /* static text for profiles */
+  int64_t units;      /* 0: nothing to do, but the call's pointers still count as uses */
+  double nanoseconds; /* rough, on one thread: decides whether it is split over threads */
+  size_t scratch;     /* bytes for each thread */
+} nat_work;
+/* Appends a call on a copy of `args`; the copy (*out_args, stays) has its pointers set through nat_pointer before the next emit. */
+ait_status nat_emit(nat_bind *b, const nat_work *work, const void *args, size_t args_bytes, void *out_args) AIT_MUST_USE;
 /* *where (a field of the newest call's args, or of memory of nat_keep that it reads) will hold the address of the view's first element. */
 ait_status nat_pointer(nat_bind *b, void **where, const nat_view *view) AIT_MUST_USE;
 #define NAT_POINTER(b, field, view) nat_pointer((b), (void **)(void *)&(field), (view))
@@ -161,9 +174,6 @@ ait_status nat_copy(nat_bind *b, const nat_view *dst, const nat_view *src) AIT_M
 ait_status nat_dense(nat_bind *b, const nat_view *view, const int32_t *order, nat_view *out) AIT_MUST_USE;
 /* `view` when its innermost dim has stride 1 (or one element) and the others are not negative; else a row-major copy. */
 ait_status nat_rows(nat_bind *b, const nat_view *view, nat_view *out) AIT_MUST_USE;
-
-/* How many tasks a call of `work` nanoseconds (on one thread) should be split into, at most `limit`. */
-int32_t nat_tasks(const nat_bind *b, double work, int64_t limit);
 
 /* ---- arguments of the step's node --------------------------------------------------------------------------------------------------*/
 ait_status nat_arg_int(const nat_bind *b, const nat_step *s, uint32_t arg, int64_t when_none, int64_t *out) AIT_MUST_USE;

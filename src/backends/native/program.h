@@ -6,6 +6,7 @@
 #define AIT_SRC_BACKENDS_NATIVE_PROGRAM_H
 
 #include "base/base.h"
+#include "kernels/kernels.h"
 #include "tensor/tensor.h"
 #include <ait/backend.h>
 
@@ -30,7 +31,6 @@ enum { /* nat_header.flags */
   NAT_NCHW = 2u,    /* values keep row-major order; image operators convert on the way in and out */
 };
 
-/* Applied to every element of a matrix product's or convolution's result, after bias and before or after the residual. */
 typedef struct nat_step {
   uint32_t kind;  /* nat_kind */
   uint32_t node;  /* region node that it stands for; for a fused step the last one */
@@ -39,9 +39,9 @@ typedef struct nat_step {
   uint32_t out_begin, out_count;
   uint32_t pack_begin, pack_count;
   uint32_t code_begin, code_count; /* element-wise program */
-  uint32_t act;                    /* ait_act of the epilogue */
-  float act_a, act_b;              /* its parameters */
-  uint32_t reserved;
+  uint32_t act;                    /* epilogue: ait_act, applied after the bias */
+  float p, q;                      /* its parameters */
+  uint32_t residual_after;         /* the residual operand is added after the activation */
 } nat_step;
 
 /* A weight in the form that a kernel reads, in the data section. dims: what it was packed from. */
@@ -53,19 +53,19 @@ typedef struct nat_pack {
 } nat_pack;
 
 typedef enum nat_pack_kind {
-  NAT_PACK_MATRIX = 1, /* [N/16][K][16] of W[N][K]; dims N, K */
-  NAT_PACK_CONV,       /* dims O, I / groups, KH, KW, groups */
-  NAT_PACK_DEPTHWISE,
-  NAT_PACK_RNN,
+  NAT_PACK_MATRIX = 1, /* [N/16][K][16]; dims K, N */
+  NAT_PACK_CONV,       /* ait_pack_conv_weight; dims groups, IC, OC, KD, KH, KW */
+  NAT_PACK_DEPTHWISE,  /* [KD*KH*KW][C]; dims C, KD, KH, KW */
+  NAT_PACK_TRANSPOSED, /* per group [IC/g] x [KD*KH*KW*OC/g] as MATRIX; dims groups, IC, OC, KD, KH, KW */
 } nat_pack_kind;
 
-/* One instruction of an element-wise program: result register = its index. */
+/* One instruction of an element-wise program. Registers are operands first (0 .. in_count-1), then the results of earlier instructions
+ * (in_count + index); the last instruction's result is the step's. */
 typedef struct nat_code {
-  uint32_t op;      /* nat_ew_op */
-  uint32_t dtype;   /* of the result: ait_dtype */
-  uint32_t a, b, c; /* registers (earlier instructions) */
-  uint32_t operand; /* NAT_EW_LOAD: index into the step's inputs */
+  uint32_t op;      /* ait_ew_op (float programs), nat_int_op (integer programs) */
+  uint32_t a, b, c; /* registers */
   double p, q;      /* constants of the operator */
+  int64_t i;        /* constant of integer programs */
 } nat_code;
 
 typedef struct nat_header {
@@ -95,6 +95,7 @@ typedef struct nat_program {
   uint32_t *last_step;    /* per value: last step that reads it; step_count when it is an output; NAT_NONE: never */
   uint32_t *def_step;     /* per value: step that makes it, or NAT_NONE */
   uint8_t *channels_last; /* per value: preferred physical order */
+  const ait_kernels *kernels;
 } nat_program;
 
 /* program.c. Refuses any blob whose records do not hang together. */
