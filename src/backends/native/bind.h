@@ -168,7 +168,7 @@ ait_status nat_emit(nat_bind *b, const nat_work *work, const void *args, size_t 
 ait_status nat_pointer(nat_bind *b, void **where, const nat_view *view) AIT_MUST_USE;
 #define NAT_POINTER(b, field, view) nat_pointer((b), (void **)(void *)&(field), (view))
 
-/* Strided copy with cast from src to dst (same shape). */
+/* Strided copy from src to dst: same shape, same dtype. */
 ait_status nat_copy(nat_bind *b, const nat_view *dst, const nat_view *src) AIT_MUST_USE;
 /* `view` itself when its strides are `order`'s, else a copy of it that has them. */
 ait_status nat_dense(nat_bind *b, const nat_view *view, const int32_t *order, nat_view *out) AIT_MUST_USE;

@@ -22,6 +22,13 @@ typedef enum nat_kind {
   NAT_KIND_COUNT
 } nat_kind;
 
+typedef enum nat_int_op {
+#define NAT_INT(name, operands, expression) NAT_INT_##name,
+#include "backends/native/int_ops.inc"
+#undef NAT_INT
+  NAT_INT_OP_COUNT
+} nat_int_op;
+
 enum { /* nat_step.flags */
   NAT_STEP_STATIC = 1u,   /* depends on weights and sizes only: runs once per bound shape */
 };
@@ -62,11 +69,14 @@ typedef enum nat_pack_kind {
 /* One instruction of an element-wise program. Registers are operands first (0 .. in_count-1), then the results of earlier instructions
  * (in_count + index); the last instruction's result is the step's. */
 typedef struct nat_code {
-  uint32_t op;      /* ait_ew_op (float programs), nat_int_op (integer programs) */
+  uint32_t op;      /* ait_ew_op (float programs), nat_int_op (integer programs), NAT_CODE_CONST */
   uint32_t a, b, c; /* registers */
+  uint32_t dim;     /* expression whose value replaces p (or i) when shapes are bound, or NAT_NONE */
+  uint32_t reserved;
   double p, q;      /* constants of the operator */
   int64_t i;        /* constant of integer programs */
 } nat_code;
+#define NAT_CODE_CONST 0xffffu /* register = p (or i) */
 
 typedef struct nat_header {
   char magic[8];
@@ -101,6 +111,9 @@ typedef struct nat_program {
 /* program.c. Refuses any blob whose records do not hang together. */
 ait_status nat_program_load(const ait_load_context *context, nat_program **out) AIT_MUST_USE;
 void nat_program_unload(nat_program *program); /* takes NULL */
+
+/* pack.c: bytes of a packed weight; 0 when the dims make no sense. */
+size_t nat_pack_bytes(nat_pack_kind kind, const int64_t dims[6]);
 
 static inline const ait_region_node *nat_node(const nat_program *p, const nat_step *s) { return &p->region->nodes[s->node]; }
 
