@@ -56,7 +56,7 @@ ait_status nat_temp(nat_bind *b, ait_dtype dtype, int32_t rank, const int64_t *s
 
 ait_status nat_scratch(nat_bind *b, size_t bytes, nat_view *out) {
   int64_t size = (int64_t)bytes;
-  return nat_temp(b, AIT_UINT8, 1, &size, NULL, out);
+  return nat_temp(b, AIT_U8, 1, &size, NULL, out);
 }
 
 void *nat_keep(nat_bind *b, size_t bytes) { return ait_arena_zero(&b->plan->memory, bytes, 64); }
@@ -147,7 +147,7 @@ ait_status nat_in(nat_bind *b, const nat_step *s, uint32_t i, nat_view *out) {
 
 ait_status nat_in_f32(nat_bind *b, const nat_step *s, uint32_t i, nat_view *out) {
   AIT_TRY(nat_in(b, s, i, out));
-  if (out->dtype != AIT_FLOAT32) return nat_error(b, AIT_CODE_INVALID_MODEL, "operand %u is not float32", i);
+  if (out->dtype != AIT_F32) return nat_error(b, AIT_CODE_INVALID_MODEL, "operand %u is not float32", i);
   return AIT_OK;
 }
 

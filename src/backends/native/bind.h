@@ -63,6 +63,9 @@ typedef struct nat_plan {
   char *statics; /* results of the steps that depend on sizes and weights only */
   size_t statics_bytes;
   bool fallible; /* some call may set state->status */
+  struct ait_ref_value *values; /* operands of portable steps, and tensor lists between them; NULL: there are none */
+  uint32_t value_count;
+  ait_allocator list_allocator;
 } nat_plan;
 
 /* ---- binding -----------------------------------------------------------------------------------------------------------------------*/

@@ -28,10 +28,10 @@ static const ew_row *row_of(const char *name) {
 static bool is_op(const ait_region_node *n, const char *name) { return strcmp(n->op, name) == 0; }
 
 /* ---- which programs can do it exactly as torch does ------------------------------------------------------------------------------*/
-static bool float_holds(ait_dtype d) { return d == AIT_FLOAT32 || d == AIT_BOOL || d == AIT_UINT8 || d == AIT_INT8 || d == AIT_INT16; }
-static bool is_half(ait_dtype d) { return d == AIT_FLOAT16 || d == AIT_BFLOAT16; }
+static bool float_holds(ait_dtype d) { return d == AIT_F32 || d == AIT_BOOL || d == AIT_U8 || d == AIT_I8 || d == AIT_I16; }
+static bool is_half(ait_dtype d) { return d == AIT_F16 || d == AIT_BF16; }
 static bool int_holds(ait_dtype d) {
-  return d == AIT_BOOL || d == AIT_UINT8 || d == AIT_INT8 || d == AIT_INT16 || d == AIT_INT32 || d == AIT_INT64;
+  return d == AIT_BOOL || d == AIT_U8 || d == AIT_I8 || d == AIT_I16 || d == AIT_I32 || d == AIT_I64;
 }
 
 static bool is_scalar(const ait_arg *a) {
@@ -52,8 +52,8 @@ static bool float_class(const ait_region *r, const ait_region_node *n, const ew_
     if (!float_holds(d) && !is_half(d) && !(cast && int_holds(d))) return false;
     floats |= ait_dtype_is_float(d);
   }
-  if (cast) return result == AIT_FLOAT32 || is_half(result) || int_holds(result);
-  return (result == AIT_BOOL && floats) || result == AIT_FLOAT32 || is_half(result);
+  if (cast) return result == AIT_F32 || is_half(result) || int_holds(result);
+  return (result == AIT_BOOL && floats) || result == AIT_F32 || is_half(result);
 }
 
 static bool positive_int(const ait_arg *a) { return a->kind == AIT_ARG_INT && a->as.i > 0; }
@@ -165,7 +165,7 @@ static uint32_t occurrences(const ait_region_node *n, uint32_t value) {
 
 /* An intermediate result that a register holds exactly as memory would. */
 static bool register_holds(nat_class class, ait_dtype d) {
-  return d == AIT_BOOL || d == (class == NAT_CLASS_FLOAT ? AIT_FLOAT32 : AIT_INT64);
+  return d == AIT_BOOL || d == (class == NAT_CLASS_FLOAT ? AIT_F32 : AIT_I64);
 }
 
 /* Constants become inputs or registers, too, and at most so many of all can be live: this counts safely. */
@@ -346,7 +346,7 @@ static const struct {
 
 bool nat_ew_act(const ait_region *r, const ait_region_node *n, ait_act *act, float *p, float *q) {
   const ew_row *row = row_of(n->op);
-  if (row == NULL || nat_ew_class(r, n) != NAT_CLASS_FLOAT || r->values[n->results[0]].dtype != AIT_FLOAT32) return false;
+  if (row == NULL || nat_ew_class(r, n) != NAT_CLASS_FLOAT || r->values[n->results[0]].dtype != AIT_F32) return false;
   *p = *q = 0;
   double low = -INFINITY, high = INFINITY;
   if (is_op(n, "clamp")) {

@@ -197,7 +197,7 @@ static ait_status bind_plan(nat_instance *in, const ait_run_context *c, nat_plan
   return AIT_OK;
 cleanup:
   if (plan->key == NULL) plan->key_count = 0;
-  nat_plan_destroy(plan);
+  nat_plan_destroy(plan, in->program->region);
   return status;
 }
 
@@ -212,11 +212,11 @@ static ait_status find_plan(nat_instance *in, const ait_run_context *c, nat_plan
     AIT_TRY(bind_plan(in, c, &plan));
     ait_status status = reserve_arena(in, plan->arena_bytes);
     if (status != AIT_OK) {
-      nat_plan_destroy(plan);
+      nat_plan_destroy(plan, in->program->region);
       return status;
     }
     at = NAT_PLANS - 1;
-    nat_plan_destroy(in->plans[at]);
+    nat_plan_destroy(in->plans[at], in->program->region);
   }
   memmove(&in->plans[1], &in->plans[0], (size_t)at * sizeof in->plans[0]);
   in->plans[0] = plan;
@@ -302,7 +302,7 @@ static size_t key_limit(const ait_region *r) { return 2 + ((size_t)r->input_coun
 void nat_instance_destroy(void *instance) {
   nat_instance *in = instance;
   if (in == NULL) return;
-  for (int i = 0; i < NAT_PLANS; ++i) nat_plan_destroy(in->plans[i]);
+  for (int i = 0; i < NAT_PLANS; ++i) nat_plan_destroy(in->plans[i], in->program->region);
   ait_free(in->allocator, in->key, in->key_capacity * sizeof *in->key);
   ait_free(in->allocator, in->direct, in->program->region->output_count + 1u);
   ait_free(in->allocator, in->arena, in->arena_bytes);

@@ -104,7 +104,7 @@ static const ait_region_value *arg_value(const ait_region *r, const ait_region_n
 }
 
 static bool is_op(const ait_region_node *n, const char *name) { return strcmp(n->op, name) == 0; }
-static bool is_index(const ait_region_value *v) { return v != NULL && (v->dtype == AIT_INT64 || v->dtype == AIT_INT32); }
+static bool is_index(const ait_region_value *v) { return v != NULL && (v->dtype == AIT_I64 || v->dtype == AIT_I32); }
 
 static bool numbers_known(const ait_region_node *n) {
   for (uint32_t i = 0; i < n->arg_count; ++i) {
@@ -116,18 +116,18 @@ static bool numbers_known(const ait_region_node *n) {
 
 static bool reduction_known(const ait_region *r, const ait_region_node *n) {
   const ait_region_value *x = arg_value(r, n, 0);
-  if (x == NULL || x->dtype != AIT_FLOAT32 || x->rank < 0) return false;
+  if (x == NULL || x->dtype != AIT_F32 || x->rank < 0) return false;
   bool arg = is_op(n, "argmax") || is_op(n, "argmin");
-  if (r->values[n->results[0]].dtype != (arg ? AIT_INT64 : AIT_FLOAT32)) return false;
-  return n->result_count == 1 || (n->result_count == 2 && r->values[n->results[1]].dtype == AIT_INT64);
+  if (r->values[n->results[0]].dtype != (arg ? AIT_I64 : AIT_F32)) return false;
+  return n->result_count == 1 || (n->result_count == 2 && r->values[n->results[1]].dtype == AIT_I64);
 }
 
 static bool attention_known(const ait_region *r, const ait_region_node *n, const op_row *row) {
   const ait_region_value *q = arg_value(r, n, 0), *mask = arg_value(r, n, 3);
   op_row products = *row;
   products.operand_count = 3;
-  if (q == NULL || (q->rank != 3 && q->rank != 4) || !operands_are(r, n, &products, AIT_FLOAT32, true)) return false;
-  return mask == NULL || ((mask->dtype == AIT_FLOAT32 || mask->dtype == AIT_BOOL) && mask->rank <= q->rank);
+  if (q == NULL || (q->rank != 3 && q->rank != 4) || !operands_are(r, n, &products, AIT_F32, true)) return false;
+  return mask == NULL || ((mask->dtype == AIT_F32 || mask->dtype == AIT_BOOL) && mask->rank <= q->rank);
 }
 
 static bool rows_known(const ait_region *r, const ait_region_node *n) {
@@ -138,7 +138,7 @@ static bool rows_known(const ait_region *r, const ait_region_node *n) {
 
 static bool upsample_known(const ait_region *r, const ait_region_node *n) {
   const ait_region_value *x = arg_value(r, n, 0);
-  if (x == NULL || x->dtype != AIT_FLOAT32 || x->rank != 4 || n->arg_count < 3 || n->args[2].kind != AIT_ARG_STRING) return false;
+  if (x == NULL || x->dtype != AIT_F32 || x->rank != 4 || n->arg_count < 3 || n->args[2].kind != AIT_ARG_STRING) return false;
   return !strcmp(n->args[2].as.string, "nearest") || !strcmp(n->args[2].as.string, "bilinear");
 }
 
@@ -147,7 +147,7 @@ static bool need_met(const ait_region *r, const ait_region_node *n, const op_row
   switch (row->need) {
     case ANY: return true;
     case SAME: return operands_are(r, n, row, AIT_DTYPE_NONE, true);
-    case F32: return operands_are(r, n, row, AIT_FLOAT32, true);
+    case F32: return operands_are(r, n, row, AIT_F32, true);
     case NUMBERS: return numbers_known(n);
     case REDUCTION: return reduction_known(r, n);
     case ATTENTION: return attention_known(r, n, row);
@@ -257,7 +257,7 @@ static bool has_epilogue(nat_kind kind) { return kind == NAT_LINEAR || kind == N
 static bool is_column_bias(const nat_lower *l, uint32_t product, uint32_t value) {
   const ait_region_value *p = nat_value(l, product), *v = nat_value(l, value);
   const ait_dim_expr *dims = l->region->dims;
-  if (v->type != AIT_TYPE_TENSOR || v->dtype != AIT_FLOAT32 || v->rank != 1 || p->rank < 2) return false;
+  if (v->type != AIT_TYPE_TENSOR || v->dtype != AIT_F32 || v->rank != 1 || p->rank < 2) return false;
   const ait_dim_expr *a = &dims[v->shape[0]], *b = &dims[p->shape[p->rank - 1]];
   return a->op == AIT_DIM_CONST && b->op == AIT_DIM_CONST && a->value == b->value;
 }
@@ -265,7 +265,7 @@ static bool is_column_bias(const nat_lower *l, uint32_t product, uint32_t value)
 /* Tries to take node u, the only user of `result`, into the step's epilogue. */
 static bool extend_epilogue(const nat_lower *l, nat_epilogue_plan *e, nat_kind kind, bool has_bias, uint32_t result, uint32_t u) {
   const ait_region_node *n = &l->region->nodes[u];
-  if (nat_value(l, n->results[0])->dtype != AIT_FLOAT32) return false;
+  if (nat_value(l, n->results[0])->dtype != AIT_F32) return false;
   if (!nat_same_dims(l->region, result, n->results[0])) return false;
   if (is_op(n, "add") && nat_is_tensor(l->region, &n->args[0]) && nat_is_tensor(l->region, &n->args[1])) {
     uint32_t other = n->args[0].as.value == result ? n->args[1].as.value : n->args[0].as.value;
@@ -274,7 +274,7 @@ static bool extend_epilogue(const nat_lower *l, nat_epilogue_plan *e, nat_kind k
       e->bias = other;
       return true;
     }
-    if (e->residual != NAT_NONE || nat_value(l, other)->dtype != AIT_FLOAT32 || !nat_same_dims(l->region, result, other)) return false;
+    if (e->residual != NAT_NONE || nat_value(l, other)->dtype != AIT_F32 || !nat_same_dims(l->region, result, other)) return false;
     e->residual = other;
     e->residual_after = e->act != AIT_ACT_NONE;
     return true;

@@ -42,7 +42,7 @@ bool nat_constant(nat_lower *l, uint32_t value, ait_tensor *out) {
   const ait_region_input *in = &l->region->inputs[l->input_of[value]];
   if (!l->is_static[value] || in->name == NULL || l->options->weights.get == NULL) return false;
   ait_status status = l->options->weights.get(l->options->weights.ctx, in->name, out);
-  if (status != AIT_OK || out->dtype != AIT_FLOAT32) {
+  if (status != AIT_OK || out->dtype != AIT_F32) {
     ait_status_ignore(status); /* load says the same when the weight is needed as it is */
     return false;
   }

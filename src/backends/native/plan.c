@@ -333,8 +333,9 @@ ait_status nat_plan_finish(nat_bind *b) {
   return run_statics(b);
 }
 
-void nat_plan_destroy(nat_plan *plan) {
+void nat_plan_destroy(nat_plan *plan, const ait_region *region) {
   if (plan == NULL) return;
+  nat_plan_release_lists(plan, region);
   ait_allocator a = plan->allocator;
   ait_free(a, plan->statics, plan->statics_bytes);
   ait_free(a, plan->key, plan->key_count * sizeof *plan->key);

@@ -169,7 +169,7 @@ static ait_status constant_input(nat_bind *b, assembler *m, const nat_code *c, c
   nat_view *v = &m->inputs[m->e.input_count];
   *v = *shape;
   v->bound = true;
-  v->dtype = AIT_FLOAT32;
+  v->dtype = AIT_F32;
   v->offset = 0;
   memset(v->strides, 0, sizeof v->strides);
   *out_reg = (uint8_t)m->e.input_count++;
@@ -217,15 +217,15 @@ static ait_status assemble(nat_bind *b, const nat_step *s, assembler *m) {
 
 static bool float_program_reads(ait_dtype d) {
   switch (d) {
-    case AIT_FLOAT32:
-    case AIT_FLOAT16:
-    case AIT_BFLOAT16:
+    case AIT_F32:
+    case AIT_F16:
+    case AIT_BF16:
     case AIT_BOOL:
-    case AIT_UINT8:
-    case AIT_INT8:
-    case AIT_INT16:
-    case AIT_INT32:
-    case AIT_INT64: return true;
+    case AIT_U8:
+    case AIT_I8:
+    case AIT_I16:
+    case AIT_I32:
+    case AIT_I64: return true;
     default: return false;
   }
 }
@@ -291,10 +291,10 @@ static void load_ints(int64_t *to, const void *data, ait_dtype dtype, int64_t of
     case AIT_BOOL:
       for (int64_t i = 0; i < count; ++i) to[i] = ((const uint8_t *)data)[offset + i * stride] != 0;
       break;
-    case AIT_UINT8: LOAD(uint8_t); break;
-    case AIT_INT8: LOAD(int8_t); break;
-    case AIT_INT16: LOAD(int16_t); break;
-    case AIT_INT32: LOAD(int32_t); break;
+    case AIT_U8: LOAD(uint8_t); break;
+    case AIT_I8: LOAD(int8_t); break;
+    case AIT_I16: LOAD(int16_t); break;
+    case AIT_I32: LOAD(int32_t); break;
     default: LOAD(int64_t); break;
   }
 #undef LOAD
@@ -307,10 +307,10 @@ static void store_ints(void *data, ait_dtype dtype, int64_t offset, const int64_
     case AIT_BOOL:
       for (int64_t i = 0; i < count; ++i) ((uint8_t *)data)[offset + i] = from[i] != 0;
       break;
-    case AIT_UINT8: STORE(uint8_t); break;
-    case AIT_INT8: STORE(int8_t); break;
-    case AIT_INT16: STORE(int16_t); break;
-    case AIT_INT32: STORE(int32_t); break;
+    case AIT_U8: STORE(uint8_t); break;
+    case AIT_I8: STORE(int8_t); break;
+    case AIT_I16: STORE(int16_t); break;
+    case AIT_I32: STORE(int32_t); break;
     default: STORE(int64_t); break;
   }
 #undef STORE
@@ -362,7 +362,7 @@ static void int_program(const void *args, int64_t begin, int64_t end, void *scra
 }
 
 static bool int_program_reads(ait_dtype d) {
-  return d == AIT_BOOL || d == AIT_UINT8 || d == AIT_INT8 || d == AIT_INT16 || d == AIT_INT32 || d == AIT_INT64;
+  return d == AIT_BOOL || d == AIT_U8 || d == AIT_I8 || d == AIT_I16 || d == AIT_I32 || d == AIT_I64;
 }
 
 static bool divides(uint32_t op) {

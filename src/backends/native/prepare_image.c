@@ -73,7 +73,7 @@ static ait_status image_out(nat_bind *b, const nat_step *s, int32_t spatial, ima
     if (unbatched) insert_batch(&out->copy_to);
     if (out->copy_to.rank != spatial + 2) return nat_error(b, AIT_CODE_INVALID_MODEL, "result of rank %d", shape.rank);
     nat_order_channels_last(out->copy_to.rank, order);
-    AIT_TRY(nat_temp(b, AIT_FLOAT32, out->copy_to.rank, out->copy_to.shape, order, &v));
+    AIT_TRY(nat_temp(b, AIT_F32, out->copy_to.rank, out->copy_to.shape, order, &v));
   } else {
     if (shape.rank != spatial + 2) return nat_error(b, AIT_CODE_INVALID_MODEL, "result of rank %d", shape.rank);
     nat_order_channels_last(shape.rank, order);
@@ -195,7 +195,7 @@ static ait_status conv_weight(nat_bind *b, const nat_step *s, const conv *c, nat
   AIT_TRY(status);
   size_t bytes = nat_pack_bytes(kind, dims);
   if (bytes == 0 && c->ic > 0 && c->oc > 0) return nat_error(b, AIT_CODE_LIMIT, "weight is too large");
-  pack_args a = {.shape = {.dtype = AIT_FLOAT32, .rank = c->w.rank}, .pack = {.kind = kind, .size = bytes}, .kernels = b->kernels}, *args;
+  pack_args a = {.shape = {.dtype = AIT_F32, .rank = c->w.rank}, .pack = {.kind = kind, .size = bytes}, .kernels = b->kernels}, *args;
   memcpy(a.pack.dims, dims, sizeof dims);
   memcpy(a.shape.shape, c->w.shape, sizeof a.shape.shape);
   memcpy(a.shape.strides, c->w.strides, sizeof a.shape.strides);
@@ -533,8 +533,8 @@ static ait_status batch_norm_vectors(nat_bind *b, const nat_step *s, int64_t c, 
   }
   b->is_static = was_static || fixed;
   nat_work work = {batch_norm_terms, "batch norm terms", c, 0, 0};
-  ait_status status = nat_temp(b, AIT_FLOAT32, 1, &c, NULL, scale);
-  if (status == AIT_OK) status = nat_temp(b, AIT_FLOAT32, 1, &c, NULL, shift);
+  ait_status status = nat_temp(b, AIT_F32, 1, &c, NULL, scale);
+  if (status == AIT_OK) status = nat_temp(b, AIT_F32, 1, &c, NULL, shift);
   if (status == AIT_OK) status = nat_emit(b, &work, &a, sizeof a, &args);
   if (status == AIT_OK && has[0]) status = NAT_POINTER(b, args->weight, &v[0]);
   if (status == AIT_OK && has[1]) status = NAT_POINTER(b, args->bias, &v[1]);

@@ -49,7 +49,7 @@ bool nat_packed(nat_bind *b, const nat_step *s, uint32_t i, uint32_t kind, const
     *status = nat_error(b, AIT_CODE_INVALID_MODEL, "packed weight does not fit");
     return false;
   }
-  *out = (nat_view){.bound = true, .dtype = AIT_FLOAT32, .rank = 0};
+  *out = (nat_view){.bound = true, .dtype = AIT_F32, .rank = 0};
   *status = nat_const(b, b->program->data + p->offset, p->size, &out->root);
   return *status == AIT_OK;
 }
@@ -235,7 +235,7 @@ static ait_status product_batched(nat_bind *b, const nat_step *s, nat_view *x, n
     nat_view *copies[] = {x, w, &residual};
     for (int i = 0; i < 2 + has_residual; ++i) {
       nat_view copy;
-      AIT_TRY(nat_temp(b, AIT_FLOAT32, copies[i]->rank, copies[i]->shape, NULL, &copy));
+      AIT_TRY(nat_temp(b, AIT_F32, copies[i]->rank, copies[i]->shape, NULL, &copy));
       AIT_TRY(nat_copy(b, &copy, copies[i]));
       *copies[i] = copy;
     }
@@ -323,7 +323,7 @@ static ait_status heads_of(nat_bind *b, const nat_step *s, uint32_t i, int64_t b
   if (v->shape[3] > 1 && v->strides[3] != 1) {
     static const int32_t order[] = {0, 2, 1, 3};
     nat_view copy;
-    AIT_TRY(nat_temp(b, AIT_FLOAT32, 4, v->shape, order, &copy));
+    AIT_TRY(nat_temp(b, AIT_F32, 4, v->shape, order, &copy));
     AIT_TRY(nat_copy(b, &copy, v));
     *v = copy;
   }
@@ -338,7 +338,7 @@ static ait_status mask_of(nat_bind *b, const nat_step *s, int32_t rank, ait_atte
   if (rank == 3 && v.rank == 3) insert_dim(&v, 1);
   int64_t shape[4] = {a->batch, a->heads, a->q_len, a->k_len};
   if (!nat_broadcast(&v, 4, shape, mask)) return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "the mask has another shape");
-  if (mask->dtype != AIT_FLOAT32 && mask->dtype != AIT_BOOL) return nat_error(b, AIT_CODE_INVALID_MODEL, "dtype of the mask");
+  if (mask->dtype != AIT_F32 && mask->dtype != AIT_BOOL) return nat_error(b, AIT_CODE_INVALID_MODEL, "dtype of the mask");
   a->mask_kind = mask->dtype == AIT_BOOL ? AIT_MASK_BOOL : AIT_MASK_FLOAT;
   memcpy(a->mask_stride, mask->strides, sizeof a->mask_stride);
   return AIT_OK;

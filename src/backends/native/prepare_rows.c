@@ -230,7 +230,7 @@ ait_status nat_prepare_reduce(nat_bind *b, const nat_step *s) {
   AIT_TRY(result_of(b, s, 0, &x, reduced, order, keepdim, &y));
   bool has_where = s->out_count > 1;
   if (has_where) AIT_TRY(result_of(b, s, 1, &x, reduced, order, keepdim, &where));
-  if (y.dtype != (arg ? AIT_INT64 : AIT_FLOAT32) || (has_where && where.dtype != AIT_INT64)) return nat_error(b, AIT_CODE_INVALID_MODEL, "dtype of the result");
+  if (y.dtype != (arg ? AIT_I64 : AIT_F32) || (has_where && where.dtype != AIT_I64)) return nat_error(b, AIT_CODE_INVALID_MODEL, "dtype of the result");
   if (nat_count(&y) == 0) return AIT_OK;
   if (k.n == 0 && (arg || r->op == AIT_REDUCE_MAX || r->op == AIT_REDUCE_MIN)) return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "nothing has no extreme");
   nat_work work = {b->kernels->reduce_f32, "reduce", ait_reduce_f32_units(&k), (double)nat_count(&x) * 0.15, 0};
@@ -271,7 +271,7 @@ ait_status nat_prepare_gather_rows(nat_bind *b, const nat_step *s) {
   AIT_TRY(nat_in(b, s, 0, &table));
   AIT_TRY(nat_in(b, s, 1, &index));
   if (!embedding) AIT_TRY(nat_arg_dim(b, s, 1, table.rank, &dim));
-  if (table.rank < 1 || (index.dtype != AIT_INT64 && index.dtype != AIT_INT32)) return nat_error(b, AIT_CODE_INVALID_MODEL, "operands");
+  if (table.rank < 1 || (index.dtype != AIT_I64 && index.dtype != AIT_I32)) return nat_error(b, AIT_CODE_INVALID_MODEL, "operands");
   if (embedding && table.rank != 2) return nat_error(b, AIT_CODE_INVALID_MODEL, "a table of rank %d", table.rank);
   /* Rows are what lies side by side once dim is outermost. */
   order[0] = dim;
