@@ -2,25 +2,7 @@
 #include "base/base.h"
 #include "kernels/kernels.h"
 
-/* Kernels that are not there yet link as NULL. */
-#define LINK_pack_b_f32
-#define LINK_gemm_f32
-#define LINK_conv_f32
-#define LINK_depthwise_f32 __attribute__((weak))
-#define LINK_col2im_f32 __attribute__((weak))
-#define LINK_pool_f32 __attribute__((weak))
-#define LINK_global_pool_f32 __attribute__((weak))
-#define LINK_layer_norm_f32 __attribute__((weak))
-#define LINK_group_norm_f32 __attribute__((weak))
-#define LINK_softmax_f32 __attribute__((weak))
-#define LINK_elementwise_f32 __attribute__((weak))
-#define LINK_attention_f32 __attribute__((weak))
-#define LINK_reduce_f32 __attribute__((weak))
-#define LINK_copy __attribute__((weak))
-#define LINK_gather_rows __attribute__((weak))
-#define LINK_lstm_cell_f32 __attribute__((weak))
-#define LINK_gru_cell_f32 __attribute__((weak))
-#define DECLARE(isa, name) void ait_k_##name##_##isa(const void *args, int64_t begin, int64_t end, void *scratch) LINK_##name;
+#define DECLARE(isa, name) void ait_k_##name##_##isa(const void *args, int64_t begin, int64_t end, void *scratch);
 #define AIT_KERNEL(name, args, unit, text) DECLARE(generic, name) DECLARE(avx2, name) DECLARE(avx512, name)
 #include "kernels/kernels.inc"
 #undef AIT_KERNEL

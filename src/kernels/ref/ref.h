@@ -54,4 +54,28 @@ static inline double ref_conv_at(const ait_image_dims *d, const float *x, int64_
   return sum;
 }
 
+/* One output of a pooling window. */
+static inline double ref_pool_at(const ait_pool_f32 *p, int64_t n, const int64_t out[3], int64_t c) {
+  const ait_image_dims *d = &p->d;
+  double acc = p->max ? -INFINITY : 0;
+  int64_t inside = 0, counted = 0;
+  for (int64_t i = 0; i < d->kernel[0] * d->kernel[1] * d->kernel[2]; ++i) {
+    int64_t k[3] = {i / d->kernel[2] / d->kernel[1], i / d->kernel[2] % d->kernel[1], i % d->kernel[2]}, at[3];
+    bool in = true, count = true;
+    for (int j = 0; j < 3; ++j) {
+      at[j] = out[j] * d->stride[j] - d->pad[j] + k[j] * d->dilation[j];
+      if (at[j] < 0 || at[j] >= d->in[j]) in = false;
+      if (at[j] >= d->in[j] + p->pad_end[j]) count = false;
+    }
+    counted += count;
+    if (!in) continue;
+    ++inside;
+    double v = (double)p->x[(((n * d->in[0] + at[0]) * d->in[1] + at[1]) * d->in[2] + at[2]) * p->x_stride + c];
+    if (!p->max) acc += v;
+    else if (isnan(v) || v > acc) acc = isnan(acc) ? acc : v;
+  }
+  if (p->max) return acc;
+  return acc / (double)(p->divisor > 0 ? p->divisor : p->include_pad ? counted : inside);
+}
+
 #endif

@@ -1,0 +1,6 @@
+#define AIT_ISA avx2
+#define VL 8
+#include "kernels/isa.h"
+#include "kernels/template/norm_f32.inc"
+#include "kernels/template/reduce_f32.inc"
+#include "kernels/template/copy.inc"

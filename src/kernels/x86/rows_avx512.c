@@ -1,0 +1,6 @@
+#define AIT_ISA avx512
+#define VL 16
+#include "kernels/isa.h"
+#include "kernels/template/norm_f32.inc"
+#include "kernels/template/reduce_f32.inc"
+#include "kernels/template/copy.inc"

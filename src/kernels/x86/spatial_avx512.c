@@ -1,0 +1,6 @@
+#define AIT_ISA avx512
+#define VL 16
+#include "kernels/isa.h"
+#include "kernels/template/rows.inc"
+#include "kernels/template/depthwise_f32.inc"
+#include "kernels/template/pool_f32.inc"
