@@ -337,7 +337,8 @@ static ait_status finish_step(nat_lower *l, nat_step *s, const ait_region_node *
   s->out_begin = (uint32_t)l->id_count;
   for (uint32_t i = 0; i < results_of->result_count; ++i) {
     uint32_t v = results_of->results[i];
-    AIT_TRY(push_id(l, v == AIT_NO_INDEX ? NAT_NONE : v));
+    bool wanted = v != AIT_NO_INDEX && (s->kind != NAT_PORTABLE || l->uses[v] > 0);
+    AIT_TRY(push_id(l, wanted ? v : NAT_NONE));
     if (v != AIT_NO_INDEX && l->is_static[v]) s->flags |= NAT_STEP_STATIC;
   }
   s->out_count = results_of->result_count;
