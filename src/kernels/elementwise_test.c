@@ -106,7 +106,7 @@ static double reference(ait_ew_op op, double a, double b, double c, double p, do
   case AIT_EW_OR: return a != 0 || b != 0;
   case AIT_EW_XOR: return (a != 0) != (b != 0);
   case AIT_EW_ISNAN: return isnan(a);
-  case AIT_EW_ISINF: return isinf(a);
+  case AIT_EW_ISINF: return isinf(a) != 0;
   case AIT_EW_WHERE: return a != 0 ? b : c;
   case AIT_EW_OP_COUNT: break;
   }
@@ -132,7 +132,7 @@ static void tolerance(ait_ew_op op, double *max_ulps, double *absolute) {
   *max_ulps = 0.51;
   switch (op) {
   case AIT_EW_RSQRT: case AIT_EW_POWC: case AIT_EW_POW: *max_ulps = 2; break;
-  case AIT_EW_AXPBC: case AIT_EW_MULADD: *max_ulps = 1; *absolute = 1e-6; break; /* with or without a fused product */
+  case AIT_EW_AXPBC: case AIT_EW_MULADD: *max_ulps = 4; *absolute = 1e-4; break; /* with or without a fused product: the sum may cancel */
   case AIT_EW_EXP: case AIT_EW_EXP2: case AIT_EW_LOG: case AIT_EW_ELU: case AIT_EW_EXPM1: *max_ulps = 3; break;
   case AIT_EW_LOG2: case AIT_EW_LOG10: case AIT_EW_LOG1P: case AIT_EW_SIGMOID: case AIT_EW_SILU: case AIT_EW_TANH: case AIT_EW_ERF: *max_ulps = 4; break;
   case AIT_EW_SIN: case AIT_EW_COS: *max_ulps = 2; *absolute = 1e-7; break;
