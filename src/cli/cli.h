@@ -62,6 +62,8 @@ ait_status cli_inputs_load(const cli_args *args, ait_model *model, const char *o
 ait_status cli_inputs_random(const cli_args *args, ait_model *model, uint64_t seed, cli_inputs *out) AIT_MUST_USE;
 /* --random SEED or the data option; error when neither is given. */
 ait_status cli_inputs_get(const cli_args *args, ait_model *model, const char *option, cli_inputs *out) AIT_MUST_USE;
+/* At most the first `rows` rows of every tensor whose dimension 0 is as large as the first tensor's: a smaller batch, without a copy. */
+void cli_inputs_take_rows(cli_inputs *inputs, int64_t rows);
 void cli_inputs_deinit(cli_inputs *inputs);
 /* .ait or an importable model, with --isa, --backend, --knobs, --model-name applied. */
 ait_status cli_model_open(const cli_args *args, const char *path, const char *backend, ait_model **out) AIT_MUST_USE;

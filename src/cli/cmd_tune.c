@@ -85,7 +85,7 @@ typedef struct sample_set {
 } sample_set;
 
 /* name=file options belong to one call; each other --data is a call of its own. */
-static ait_status load_samples(const cli_args *args, ait_model *model, sample_set *s) {
+static ait_status load_samples(const cli_args *args, ait_model *model, int64_t rows, sample_set *s) {
   if (cli_option(args, "random")) {
     ait_status status = cli_inputs_get(args, model, "data", &s->inputs[0]);
     if (status == AIT_OK) s->samples[s->count++] = (ait_sample){s->inputs[0].values, s->inputs[0].count};
@@ -101,6 +101,7 @@ static ait_status load_samples(const cli_args *args, ait_model *model, sample_se
     }
     ait_status status = cli_inputs_load(&one, model, "data", &s->inputs[s->count]);
     if (status != AIT_OK) return status;
+    cli_inputs_take_rows(&s->inputs[s->count], rows);
     s->samples[s->count] = (ait_sample){s->inputs[s->count].values, s->inputs[s->count].count};
     ++s->count;
     if (named) break;
@@ -126,7 +127,7 @@ static int print_report(const cli_args *args, char *report) {
   return code;
 }
 
-static ait_status tune(const cli_args *args, const ait_tune_options *options, const char *out, char **report) {
+static ait_status tune(const cli_args *args, const ait_tune_options *options, int64_t rows, const char *out, char **report) {
   ait_model *model = NULL; /* to name the inputs; tuning opens the file itself */
   sample_set *s = calloc(1, sizeof *s);
   ait_status status = s ? cli_model_open(args, args->positional[0], "null", &model) : ait_error(AIT_CODE_OUT_OF_MEMORY, "out of memory");
@@ -134,7 +135,7 @@ static ait_status tune(const cli_args *args, const ait_tune_options *options, co
     ait_status_free(status);
     status = cli_model_open(args, args->positional[0], "reference", &model);
   }
-  if (status == AIT_OK) status = load_samples(args, model, s);
+  if (status == AIT_OK) status = load_samples(args, model, rows, s);
   ait_model_release(model);
   if (status == AIT_OK) status = ait_tune(args->positional[0], out, s->samples, s->count, options, report);
   for (size_t i = 0; s && i < s->count; ++i) cli_inputs_deinit(&s->inputs[i]);
@@ -147,6 +148,8 @@ int cli_cmd_tune(const cli_args *args) {
   char record[1024], names[512], *report = NULL;
   const char *backends[MAX_BACKENDS + 1], *out = cli_option(args, "output");
   if (!out) return cli_usage("'ait tune' needs -o OUT.ait");
+  int64_t rows;
+  if (!cli_int(args, "batch", 1, INT64_MAX, INT64_MAX, &rows)) return CLI_USAGE;
   int code = parse_options(args, &options, record, sizeof record, names, sizeof names, backends);
   if (code != CLI_DONE) return code;
   bar b = {.terminal = isatty(STDERR_FILENO), .quiet = cli_flag(args, "quiet")};
@@ -155,7 +158,7 @@ int cli_cmd_tune(const cli_args *args) {
   options.cancel = &interrupted;
   signal(SIGINT, on_interrupt);
   signal(SIGTERM, on_interrupt);
-  ait_status status = tune(args, &options, out, &report);
+  ait_status status = tune(args, &options, rows, out, &report);
   clear_bar(&b);
   if (report) code = print_report(args, report);
   ait_string_free(report);

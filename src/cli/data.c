@@ -264,6 +264,16 @@ ait_status cli_inputs_get(const cli_args *args, ait_model *model, const char *op
   return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "no inputs are given"), "use --%s FILE.npz, or --random SEED", option);
 }
 
+void cli_inputs_take_rows(cli_inputs *in, int64_t rows) {
+  int64_t batch = -1;
+  for (size_t i = 0; i < in->count; ++i) {
+    ait_tensor *t = &in->values[i].as.tensor;
+    if (in->values[i].kind != AIT_VALUE_TENSOR || t->rank == 0) continue;
+    if (batch < 0) batch = t->shape[0];
+    if (t->shape[0] == batch && rows < batch) t->shape[0] = rows;
+  }
+}
+
 void cli_inputs_deinit(cli_inputs *in) {
   for (size_t i = 0; i < in->count; ++i) ait_value_release(&in->values[i]);
   for (int s = 0; s < in->source_count; ++s) ait_data_destroy(in->sources[s]);

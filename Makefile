@@ -1,0 +1,61 @@
+# Thin: each line calls a tool that can be called alone.
+.PHONY: demo test check build bench lint fuzz setup setup-all asan tsan python clean
+JOBS ?= $(shell nproc)
+
+# Installs what is missing, builds, and runs the main job on the bundled model.
+demo: build
+	tools/demo
+
+# Everything that CI runs.
+test: setup-all lint check asan tsan fuzz python
+	@echo "all tests passed"
+
+# The C tests on the release build: quick.
+check: build
+	cmake --build --preset release --target ait_tests -j $(JOBS)
+	ctest --test-dir build/release --output-on-failure -j $(JOBS)
+
+build: setup
+	cmake --preset release -DCMAKE_INSTALL_PREFIX=/usr/local > /dev/null
+	cmake --build --preset release -j $(JOBS)
+
+# AddressSanitizer and UBSan over every C test.
+asan: setup
+	cmake --preset asan > /dev/null
+	cmake --build --preset asan --target ait_tests ait_cli -j $(JOBS)
+	ctest --test-dir build/asan --output-on-failure -j $(JOBS) -LE slow
+
+# ThreadSanitizer over what uses threads.
+tsan: setup
+	cmake --preset tsan > /dev/null
+	tools/tsan_tests build/tsan $(JOBS)
+
+# Each libFuzzer target for FUZZ_SECONDS.
+FUZZ_SECONDS ?= 10
+fuzz: setup
+	cmake --preset fuzz > /dev/null
+	cmake --build --preset fuzz -j $(JOBS)
+	tools/fuzz build/fuzz $(FUZZ_SECONDS)
+
+# Front-end and differential tests against PyTorch.
+python: setup-all build
+	.venv/bin/python -m pytest -q tests/python
+
+# Speeds of every kernel, and against ONNX Runtime where the Python environment has it.
+bench: build
+	cmake --build --preset release --target ait_benches -j $(JOBS)
+	tools/bench
+
+lint:
+	tools/check_rooms
+	tools/check_text
+	tools/check_format
+
+setup:
+	tools/setup core
+
+setup-all:
+	tools/setup all
+
+clean:
+	rm -rf build
