@@ -433,3 +433,28 @@ cleanup:
   ait_tensor_release(&out);
   return status;
 }
+
+/* Rows of input [s, k], sorted by group: rows offs[i-1] .. offs[i] times weight[i] of [groups, k, n]; rows after the last group are zero. */
+ait_status ait_ref_grouped_mm(ait_ref_call *call) {
+  const ait_tensor *x, *w, *offsets;
+  AIT_TRY(two(call, 0, &x, &w, 2, 3));
+  AIT_TRY(ait_ref_tensor(call, 2, &offsets));
+  if (x->rank != 2 || w->rank != 3 || offsets->rank != 1 || offsets->shape[0] != w->shape[0] || x->shape[1] != w->shape[1])
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input, weight and offsets do not fit together");
+  ait_tensor out = {0};
+  int64_t shape[2] = {x->shape[0], w->shape[2]}, start = 0, k = x->shape[1];
+  ait_status status;
+  AIT_GOTO(ait_nn_zeros(call, AIT_F64, 2, shape, &out));
+  for (int64_t i = 0; i < offsets->shape[0]; ++i) {
+    int64_t end = ait_element_i64(ait_ref_at(offsets, &i), offsets->dtype);
+    if (end < start || end > shape[0]) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "offsets are not in order"));
+    ait_nn_mat a = {ait_ref_at(x, (int64_t[]){start, 0}), x->dtype, x->strides[0], x->strides[1]};
+    ait_nn_mat b = {ait_ref_at(w, (int64_t[]){i, 0, 0}), w->dtype, w->strides[1], w->strides[2]};
+    if (end > start) AIT_GOTO(ait_nn_product(call, &a, &b, end - start, shape[1], k, ait_nn_data_mut(&out) + start * shape[1]));
+    start = end;
+  }
+  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, x->dtype), &out);
+cleanup:
+  ait_tensor_release(&out);
+  return status;
+}
