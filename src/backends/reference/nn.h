@@ -35,6 +35,11 @@ ait_dtype ait_nn_dtype(const ait_ref_call *call, uint32_t k, ait_dtype otherwise
 ait_dtype ait_nn_declared_dtype(const ait_ref_call *call, uint32_t k, ait_dtype otherwise);
 /* Result k from a contiguous F64 or C128 tensor, rounded to `dtype`. Does nothing when the program does not ask for result k. */
 ait_status ait_nn_result(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values) AIT_MUST_USE;
+/* The same, laid out as torch does for operators that keep the memory format: channels last when `like` is. */
+ait_status ait_nn_result_format(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values, const ait_tensor *like) AIT_MUST_USE;
+bool ait_nn_is_channels_last(const ait_tensor *t);
+/* Result k, same shape as `like`, with the elements in the order of `like`'s strides (preserve_format). */
+ait_status ait_nn_result_like(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values, const ait_tensor *like) AIT_MUST_USE;
 static inline bool ait_nn_wants(const ait_ref_call *call, uint32_t k) { return k < call->node->result_count; }
 /* Result 0 is argument 0 itself. */
 ait_status ait_nn_alias(ait_ref_call *call) AIT_MUST_USE;

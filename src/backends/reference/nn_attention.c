@@ -147,27 +147,11 @@ static ait_status set_mask(const ait_ref_call *call, attention *a, const ait_ten
   return AIT_OK;
 }
 
-/* torch's fused CPU path, which it takes under these conditions, makes its result as [batch, queries, heads, width] and gives the transposed
- * view; programs may rely on those strides. */
-static bool is_fused_layout(const attention *a, const ait_tensor *q, const ait_tensor *k, const ait_tensor *v) {
+/* torch's fused CPU path, which it takes under these conditions, gives its result the strides of the query; programs rely on them. */
+static bool is_fused(const attention *a, const ait_tensor *q, const ait_tensor *k, const ait_tensor *v) {
   return q->rank == 4 && k->rank == 4 && v->rank == 4 && a->lead_rank == 2 && a->dropout == 0 && a->width == a->value_width &&
          (!a->mask.data || a->mask.rank == 2 || a->mask.rank == 4) && a->queries > 0 && a->keys > 0 && a->width > 0 &&
          q->strides[3] == 1 && k->strides[3] == 1 && v->strides[3] == 1;
-}
-
-/* Result 0 from the contiguous values [batch, heads, queries, width]. */
-static ait_status fused_result(ait_ref_call *call, ait_dtype dtype, const ait_tensor *values) {
-  const int64_t *s = values->shape;
-  int64_t shape[4] = {s[0], s[2], s[1], s[3]};
-  ait_tensor memory, view;
-  AIT_TRY(ait_ref_temp(call, dtype, 4, shape, &memory));
-  view = memory;
-  view.shape[1] = s[1], view.strides[1] = memory.strides[2];
-  view.shape[2] = s[2], view.strides[2] = memory.strides[1];
-  ait_status status = ait_tensor_copy(&view, values);
-  if (status) ait_tensor_release(&memory);
-  else ait_ref_set(call, 0, view);
-  return status;
 }
 
 static ait_status attention_run(ait_ref_call *call, attention *a, bool gqa) {
@@ -192,8 +176,8 @@ static ait_status attention_run(ait_ref_call *call, attention *a, bool gqa) {
     ait_ref_parallel(call, a->batch * a->blocks, ROWS * a->keys * (a->width + a->value_width + 8), attend_jobs, a);
   if (atomic_load(&a->out_of_memory)) AIT_GOTO(AIT_OOM());
   ait_dtype dtype = ait_nn_dtype(call, 0, q->dtype);
-  bool fused = ait_nn_starts(call, "aten.") && is_fused_layout(a, q, ait_ref_tensor_or_null(call, 1), ait_ref_tensor_or_null(call, 2));
-  status = fused ? fused_result(call, dtype, &out) : ait_nn_result(call, 0, dtype, &out);
+  bool fused = ait_nn_starts(call, "aten.") && is_fused(a, q, ait_ref_tensor_or_null(call, 1), ait_ref_tensor_or_null(call, 2));
+  status = fused && ait_tensor_same_shape(q, &out) ? ait_nn_result_like(call, 0, dtype, &out, q) : ait_nn_result(call, 0, dtype, &out);
 cleanup:
   ait_tensor_release(&a->q);
   ait_tensor_release(&a->k);

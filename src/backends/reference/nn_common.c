@@ -1,4 +1,5 @@
 /* Numbers in and out of double, results, and element-wise maps for the neural-network operators. */
+#include "backends/reference/blocks.h"
 #include "backends/reference/nn.h"
 
 /* ---- rows of numbers ---------------------------------------------------------------------------------------------------------------*/
@@ -66,7 +67,7 @@ static void store_complex(void *p, ait_dtype dtype, int64_t n, const double *src
 typedef struct copy_job {
   const ait_tensor *src;
   double *dst;
-  bool complex;
+  bool pairs;
 } copy_job;
 
 enum { CHUNK = 4096 };
@@ -75,7 +76,7 @@ static void copy_rows(void *ctx, int64_t begin, int64_t end) {
   const copy_job *job = ctx;
   const ait_tensor *t = job->src;
   int32_t last = t->rank - 1;
-  int64_t n = t->shape[last], width = job->complex ? 2 : 1;
+  int64_t n = t->shape[last], width = job->pairs ? 2 : 1;
   size_t size = ait_dtype_size(t->dtype);
   for (int64_t r = begin; r < end; ++r) {
     int64_t rest = r, offset = 0;
@@ -84,7 +85,7 @@ static void copy_rows(void *ctx, int64_t begin, int64_t end) {
       rest /= t->shape[d];
     }
     const char *p = (const char *)t->data + offset * (int64_t)size;
-    if (job->complex)
+    if (job->pairs)
       load_complex(p, t->dtype, t->strides[last], n, job->dst + r * n * width);
     else
       ait_nn_load(p, t->dtype, t->strides[last], n, job->dst + r * n * width);
@@ -94,9 +95,9 @@ static void copy_rows(void *ctx, int64_t begin, int64_t end) {
 static void copy_chunks(void *ctx, int64_t begin, int64_t end) {
   const copy_job *job = ctx;
   const ait_tensor *t = job->src;
-  int64_t count = ait_tensor_count(t), from = begin * CHUNK, to = ait_nn_min(end * CHUNK, count), width = job->complex ? 2 : 1;
+  int64_t count = ait_tensor_count(t), from = begin * CHUNK, to = ait_nn_min(end * CHUNK, count), width = job->pairs ? 2 : 1;
   const char *p = (const char *)t->data + from * (int64_t)ait_dtype_size(t->dtype);
-  if (job->complex)
+  if (job->pairs)
     load_complex(p, t->dtype, 1, to - from, job->dst + from * width);
   else
     ait_nn_load(p, t->dtype, 1, to - from, job->dst + from * width);
@@ -107,7 +108,7 @@ ait_status ait_nn_f64(const ait_ref_call *call, const ait_tensor *t, ait_tensor 
   AIT_TRY(ait_ref_temp(call, is_complex ? AIT_C128 : AIT_F64, t->rank, t->shape, out));
   int64_t count = ait_tensor_count(t);
   if (count == 0) return AIT_OK;
-  copy_job job = {.src = t, .dst = out->data, .complex = is_complex};
+  copy_job job = {.src = t, .dst = out->data, .pairs = is_complex};
   if (t->rank == 0 || ait_tensor_is_contiguous(t))
     ait_ref_parallel(call, (count + CHUNK - 1) / CHUNK, CHUNK, copy_chunks, &job);
   else
@@ -176,6 +177,46 @@ ait_status ait_nn_result(ait_ref_call *call, uint32_t k, ait_dtype dtype, const 
   return AIT_OK;
 }
 
+/* torch's is_channels_last_strides: sizes of one decide nothing, except that a tensor that is both counts as contiguous. */
+bool ait_nn_is_channels_last(const ait_tensor *t) {
+  static const int32_t orders[2][5] = {{1, 3, 2, 0, -1}, {1, 4, 3, 2, 0}};
+  if (t->rank != 4 && t->rank != 5) return false;
+  const int32_t *order = orders[t->rank - 4];
+  int64_t least = 0;
+  if (t->strides[1] == 0) return false;
+  for (int32_t i = 0; i < t->rank; ++i) {
+    int32_t d = order[i];
+    if (t->shape[d] == 0 || t->strides[d] < least) return false;
+    if (d == 0 && least == t->strides[1]) return false;
+    least = t->strides[d];
+    if (t->shape[d] > 1) least *= t->shape[d];
+  }
+  return true;
+}
+
+ait_status ait_nn_result_format(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values, const ait_tensor *like) {
+  if (!ait_nn_wants(call, k) || values->rank != like->rank || !ait_nn_is_channels_last(like)) return ait_nn_result(call, k, dtype, values);
+  ait_tensor out;
+  AIT_TRY(ait_ref_temp(call, dtype, values->rank, values->shape, &out));
+  int64_t stride = 1;
+  for (int32_t i = 0; i < out.rank; ++i) { /* channels, then the others from the last, the batch at the end */
+    int32_t d = i == 0 ? 1 : i == out.rank - 1 ? 0 : out.rank - i;
+    out.strides[d] = stride;
+    stride *= ait_nn_max(1, out.shape[d]);
+  }
+  ait_status status = ait_tensor_count(&out) > 0 ? ait_tensor_copy(&out, values) : AIT_OK;
+  if (status) ait_tensor_release(&out);
+  else ait_ref_set(call, k, out);
+  return status;
+}
+
+ait_status ait_nn_result_like(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values, const ait_tensor *like) {
+  if (!ait_nn_wants(call, k) || ait_tensor_is_contiguous(like)) return ait_nn_result(call, k, dtype, values);
+  ait_tensor out;
+  AIT_TRY(ait_ref_new_like(call, k, dtype, like, &out));
+  return ait_tensor_count(&out) > 0 ? ait_tensor_copy(&out, values) : AIT_OK;
+}
+
 ait_status ait_nn_alias(ait_ref_call *call) {
   const ait_tensor *x;
   AIT_TRY(ait_ref_tensor(call, 0, &x));
@@ -239,7 +280,7 @@ ait_status ait_nn_map1(ait_ref_call *call, uint32_t arg, ait_nn_fn1 fn, const do
   AIT_TRY(ait_nn_f64(call, t, &x));
   map_job job = {.x = x.data, .fn1 = fn, .params = params, .count = ait_tensor_count(&x)};
   map_run(call, &job);
-  ait_status status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, float_dtype(call, t->dtype)), &x);
+  ait_status status = ait_nn_result_like(call, 0, ait_nn_dtype(call, 0, float_dtype(call, t->dtype)), &x, t);
   ait_tensor_release(&x);
   return status;
 }

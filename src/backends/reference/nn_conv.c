@@ -180,6 +180,16 @@ static ait_tensor weight_view(const conv *c, const ait_tensor *w) {
   return v;
 }
 
+/* Channels last when an operand is, as torch's CPU backends do. */
+static ait_status give_result(ait_ref_call *call, ait_tensor *result, const ait_tensor *x, const ait_tensor *w) {
+  bool by_x = ait_nn_is_channels_last(x);
+  if (result->rank == x->rank && result->rank == w->rank && (by_x || ait_nn_is_channels_last(w)))
+    return ait_nn_result_format(call, 0, result->dtype, result, by_x ? x : w);
+  ait_ref_set(call, 0, *result);
+  *result = (ait_tensor){0};
+  return AIT_OK;
+}
+
 static ait_status run(ait_ref_call *call, const conv_args *a) {
   const ait_tensor *x, *w;
   AIT_TRY(ait_ref_tensor(call, 0, &x));
@@ -191,7 +201,7 @@ static ait_status run(ait_ref_call *call, const conv_args *a) {
   if (x->rank == a->dims + 2) shape[rank++] = c.batch;
   shape[rank++] = c.out_channels;
   for (int32_t d = DIMS - a->dims; d < DIMS; ++d) shape[rank++] = c.out[d];
-  AIT_TRY(ait_ref_new(call, 0, ait_nn_dtype(call, 0, x->dtype), rank, shape, &c.result));
+  AIT_TRY(ait_ref_temp(call, ait_nn_dtype(call, 0, x->dtype), rank, shape, &c.result));
   ait_tensor fx = {0}, fw = {0}, fb = {0}, view = weight_view(&c, w);
   ait_status status;
   AIT_GOTO(ait_nn_f64(call, x, &fx));
@@ -203,7 +213,9 @@ static ait_status run(ait_ref_call *call, const conv_args *a) {
     status = run_complex(call, &c, fx.data, ait_tensor_count(&fx), fw.data, ait_tensor_count(&fw));
   else
     status = run_real(call, &c, fw.data);
+  if (!status) status = give_result(call, &c.result, x, w);
 cleanup:
+  ait_tensor_release(&c.result);
   ait_tensor_release(&fx);
   ait_tensor_release(&fw);
   ait_tensor_release(&fb);

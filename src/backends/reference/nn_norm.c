@@ -127,7 +127,9 @@ static ait_status batch_norm(ait_ref_call *call, const batch_form *f, bool train
     memcpy(n->var, n->running_var.data, (size_t)n->channels * sizeof *n->var);
   }
   ait_ref_parallel(call, n->batch * n->channels, n->inner * 4, scale_channels, n);
-  AIT_TRY(ait_nn_result(call, 0, dtype, &n->x));
+  const ait_tensor *input;
+  AIT_TRY(ait_ref_tensor(call, 0, &input));
+  AIT_TRY(ait_nn_result_format(call, 0, dtype, &n->x, input));
   if (f->functional) AIT_TRY(functional_stats(call, n, momentum, correction, training));
   if (training && !f->functional && f->mean != NO) {
     update_running(call, f->mean, n->mean, n->channels, momentum, 1);
@@ -255,7 +257,10 @@ static ait_status row_norm_run(ait_ref_call *call, ait_tensor *x, int64_t rows, 
   if (ait_tensor_count(x) > 0) ait_ref_parallel(call, rows, j->n * 4, normalise_rows, j);
   else
     for (int64_t r = 0; r < rows; ++r) j->mean[r] = j->rstd[r] = 0;
-  AIT_GOTO(ait_nn_result(call, 0, ait_nn_dtype(call, 0, AIT_F32), x));
+  const ait_tensor *input;
+  AIT_GOTO(ait_ref_tensor(call, 0, &input));
+  ait_dtype dtype = ait_nn_dtype(call, 0, AIT_F32);
+  AIT_GOTO(j->groups ? ait_nn_result_format(call, 0, dtype, x, input) : ait_nn_result(call, 0, dtype, x));
   stats = ait_tensor_borrow(j->mean, AIT_F64, stat_rank, stat_shape);
   AIT_GOTO(ait_nn_result(call, 1, ait_nn_dtype(call, 1, AIT_F32), &stats));
   stats.data = j->rstd;

@@ -130,7 +130,7 @@ static ait_status pool_run(ait_ref_call *call, pool *p, const ait_tensor *x) {
   p->y = y.data;
   for (int32_t d = 0; d < DIMS; ++d) work *= p->out[d] * (p->adaptive ? p->in[d] / ait_nn_max(1, p->out[d]) + 1 : p->kernel[d]);
   if (ait_tensor_count(&y) > 0) ait_ref_parallel(call, p->planes, work, pool_planes, p);
-  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, x->dtype), &y);
+  status = ait_nn_result_format(call, 0, ait_nn_dtype(call, 0, x->dtype), &y, x);
 cleanup:
   ait_tensor_release(&fx);
   ait_tensor_release(&y);

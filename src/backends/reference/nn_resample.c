@@ -175,7 +175,7 @@ static ait_status upsample(ait_ref_call *call, const upsample_args *u) {
     if (!status) status = resample_dim(call, &x, d, &a);
     axis_free(call, &a);
   }
-  if (!status) status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &x);
+  if (!status) status = ait_nn_result_format(call, 0, ait_nn_dtype(call, 0, t->dtype), &x, t);
   ait_tensor_release(&x);
   return status;
 }

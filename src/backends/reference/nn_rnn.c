@@ -151,7 +151,7 @@ static ait_status run_rnn(ait_ref_call *call, rnn *r, const ait_tensor *input) {
   view = x;
   if (r->batch_first) swap_first_dims(&view);
   AIT_GOTO(ait_nn_f64(call, &view, &out));
-  AIT_GOTO(ait_nn_result(call, 0, ait_nn_dtype(call, 0, input->dtype), &out));
+  AIT_GOTO(ait_nn_result_like(call, 0, ait_nn_dtype(call, 0, input->dtype), &out, &view)); /* batch first is a transposed view in torch */
   AIT_GOTO(ait_nn_result(call, 1, ait_nn_dtype(call, 1, input->dtype), &r->h));
   if (r->kind == RNN_LSTM) status = ait_nn_result(call, 2, ait_nn_dtype(call, 2, input->dtype), &r->c);
 cleanup:
