@@ -354,6 +354,7 @@ ait_status ait_expr_add_guards(ait_graph *graph, const char *text, const ait_exp
   for (int i = 0; i < count; ++i) {
     const comparison *c = &found[i];
     if (!c->left.known || !c->right.known) continue;
+    if (c->left.dim == c->right.dim && (c->op == AIT_GUARD_EQ || c->op == AIT_GUARD_LE)) continue; /* the shapes say it already */
     if (!ait_dim_is_known(graph, c->left.dim) || !ait_dim_is_known(graph, c->right.dim)) continue;
     AIT_TRY(ait_graph_add_guard(graph, c->op, c->left.dim, c->right.dim, text));
   }
