@@ -1,0 +1,58 @@
+/* First byte: what the rest is. 0: a whole file, 1: a manifest, 2: a weights table (of files whose checksums are right). */
+#include "artifact/manifest.h"
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void open_file(const uint8_t *data, size_t size) {
+  char path[64];
+  int fd = memfd_create("artifact", 0);
+  if (fd < 0) return;
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  if (write(fd, data, size) == (ssize_t)size) {
+    ait_artifact *f = NULL;
+    ait_status_free(ait_artifact_open(ait_allocator_default(), path, NULL, &f));
+    ait_artifact_release(f);
+  }
+  close(fd);
+}
+
+static const char blob[4096];
+
+static const void *find(void *ctx, const char *name, size_t *out_size) {
+  AIT_UNUSED(ctx);
+  *out_size = sizeof blob;
+  return strlen(name) < 20 ? blob : NULL;
+}
+
+static ait_status storage(void *ctx, const char *name, ait_storage **out) {
+  AIT_UNUSED(ctx);
+  if (strlen(name) > 9) return ait_error(AIT_CODE_INVALID_MODEL, "no entry '%s'", name);
+  return ait_storage_create(ait_allocator_default(), sizeof blob, out);
+}
+
+static void parse(const char *text, size_t size, bool weights) {
+  const ait_entry_source source = {NULL, find, storage};
+  ait_allocator a = ait_allocator_default();
+  ait_weight_store *store = NULL;
+  ait_manifest manifest = {0};
+  ait_arena arena;
+  ait_arena_init(&arena, a);
+  if (weights) {
+    ait_status_free(ait_weights_parse(a, text, size, &source, &store));
+    ait_weight_store_release(store);
+  } else {
+    ait_status_free(ait_manifest_parse(a, &arena, text, size, &source, &manifest));
+    ait_manifest_deinit(a, &manifest);
+  }
+  ait_arena_deinit(&arena);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (size == 0) return 0;
+  if (data[0] == 0) open_file(data + 1, size - 1);
+  else parse((const char *)data + 1, size - 1, data[0] == 2);
+  return 0;
+}
