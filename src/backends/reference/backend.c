@@ -201,7 +201,9 @@ static ait_status place_inputs(ref_instance *s, const ait_run_context *context) 
     const ait_region_input *input = &l->region->inputs[i];
     if (input->value >= l->region->value_count || input->kind == AIT_INPUT_TOKEN) continue;
     ait_ref_value *to = &s->values[input->value];
-    if (l->weights[i].type != AIT_TYPE_NONE) AIT_TRY(ait_ref_value_retain(context->allocator, &l->weights[i], to));
+    /* State that another step of the plan changes comes as a tensor, though this region only reads it. */
+    bool given = context->inputs[i].kind == AIT_VALUE_TENSOR;
+    if (l->weights[i].type != AIT_TYPE_NONE && !given) AIT_TRY(ait_ref_value_retain(context->allocator, &l->weights[i], to));
     else AIT_TRY(user_input(l, context->allocator, &context->inputs[i], l->region->values[input->value].type, to));
     if (to->type == AIT_TYPE_NONE && l->region->values[input->value].type == AIT_TYPE_TENSOR)
       return ait_error(AIT_CODE_INVALID_ARGUMENT, "input '%s' is not given", input->name ? input->name : "");
