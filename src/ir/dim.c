@@ -296,7 +296,8 @@ ait_status dim_build(ait_graph *g, const dim_poly *p, ait_dim *out) {
   return AIT_OK;
 }
 
-/* ---- making ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- making
+ * ----------------------------------------------------------------------------------------------------------------------------*/
 
 ait_status dim_raw(ait_graph *g, ait_dim_op op, ait_dim a, ait_dim b, ait_dim *out) {
   return dim_intern(g, (ait_dim_expr){.op = op, .a = a, .b = b}, NULL, out);
@@ -381,16 +382,16 @@ ait_status ait_dim_make(ait_graph *g, ait_dim_op op, ait_dim a, ait_dim b, ait_d
   if (a >= count || b >= count) return ait_error(AIT_CODE_INVALID_ARGUMENT, "symbolic size: operand does not exist");
   AIT_TRY(dim_refresh_ranges(g->root));
   switch (op) {
-    case AIT_DIM_ADD:
-    case AIT_DIM_SUB: return make_sum(g, op, a, b, out);
-    case AIT_DIM_MUL: return make_product(g, a, b, out);
-    case AIT_DIM_FLOORDIV: return dim_make_floordiv(g, a, b, out);
-    case AIT_DIM_CEILDIV: return dim_make_ceildiv(g, a, b, out);
-    case AIT_DIM_MOD: return dim_make_mod(g, a, b, out);
-    case AIT_DIM_MIN:
-    case AIT_DIM_MAX: return make_extreme(g, op, a, b, out);
-    case AIT_DIM_POW: return make_power(g, a, b, out);
-    default: return ait_error(AIT_CODE_INVALID_ARGUMENT, "symbolic size: no such operator");
+  case AIT_DIM_ADD:
+  case AIT_DIM_SUB: return make_sum(g, op, a, b, out);
+  case AIT_DIM_MUL: return make_product(g, a, b, out);
+  case AIT_DIM_FLOORDIV: return dim_make_floordiv(g, a, b, out);
+  case AIT_DIM_CEILDIV: return dim_make_ceildiv(g, a, b, out);
+  case AIT_DIM_MOD: return dim_make_mod(g, a, b, out);
+  case AIT_DIM_MIN:
+  case AIT_DIM_MAX: return make_extreme(g, op, a, b, out);
+  case AIT_DIM_POW: return make_power(g, a, b, out);
+  default: return ait_error(AIT_CODE_INVALID_ARGUMENT, "symbolic size: no such operator");
   }
 }
 

@@ -70,7 +70,8 @@ static bool single_atom(const ait_graph *g, const dim_poly *p, ait_dim_op op, ai
 static bool merge_floordiv(ait_graph *g, const dim_poly *p, int64_t c, dim_poly *out, int64_t *out_c) {
   ait_dim inner;
   int64_t c1, k;
-  if (!single_atom(g, p, AIT_DIM_FLOORDIV, &inner, &c1, &k) || ait_mul_overflows(c1, c, out_c) || ait_mul_overflows(k, c1, &k)) return false;
+  if (!single_atom(g, p, AIT_DIM_FLOORDIV, &inner, &c1, &k) || ait_mul_overflows(c1, c, out_c) || ait_mul_overflows(k, c1, &k))
+    return false;
   dim_get_poly(g, inner, out);
   return dim_poly_add_term(g, out, &(dim_term){.coef = k});
 }

@@ -31,7 +31,7 @@ typedef struct dim_ranges {
   struct dim_symbol_range {
     int64_t min, max;
     bool backed;
-  } *symbols;
+  } * symbols;
   size_t count, capacity;
 } dim_ranges;
 

@@ -40,48 +40,48 @@ static void check_text(ait_graph *g, ait_dim d, const char *want) {
 static const struct {
   const char *text, *canonical;
 } equalities[] = {
-  {"1 + s0*2", "2*s0 + 1"},
-  {"2*s0 + 1", "2*s0 + 1"},
-  {"s0 + s0 + 1 - 3", "2*s0 - 2"},
-  {"s0 - s0", "0"},
-  {"0*s0", "0"},
-  {"(s0 + 1)*(s1 + 2) - s1 - 2", "s0*s1 + 2*s0"},
-  {"s1*s0 - s0*s1", "0"},
-  {"3 - s0", "-s0 + 3"},
-  {"-2*s0", "-2*s0"},
-  {"(4*s0)//2", "2*s0"},
-  {"(4*s0 + 3)//2", "2*s0 + 1"},
-  {"(6*s0 + 4)//4", "s0 + s0//2 + 1"},
-  {"(s0//2)//3", "s0//6"},
-  {"(s0//2 + 5)//3", "(s0 + 4)//6 + 1"},
-  {"(4*s0) % 2", "0"},
-  {"(4*s0 + 3) % 2", "1"},
-  {"(s0 % 4) % 2", "s0 % 2"},
-  {"s0 % 200", "s0"},
-  {"s0//200", "0"},
-  {"(2*s0 + 2) % 4", "2*((s0 + 1) % 2)"},
-  {"(s0*s1)//s1", "s0"},
-  {"(s0*s1 + s0)//(s1 + 1)", "s0"},
-  {"(s0*s1) % s0", "0"},
-  {"ceildiv(s0, 2)", "(s0 + 1)//2"},
-  {"min(s0, s0 + 1)", "s0"},
-  {"max(s0, s0 + 1)", "s0 + 1"},
-  {"max(s0, 1)", "s0"},
-  {"min(s0, 1000)", "s0"},
-  {"max(s1, s0)", "max(s0, s1)"},
-  {"Max(s0, Max(s0, s1))", "max(s0, s1)"},
-  {"s0**2", "s0*s0"},
-  {"2**10", "1024"},
-  {"FloorDiv(s0, 2) + Mod(s0, 3)", "s0//2 + s0 % 3"},
-  {"7//2", "3"},
-  {"-7//2", "-4"},
-  {"-7 % 3", "2"},
-  {"(3 - s0)//2", "-s0 + (s0 + 1)//2 + 1"},
-  {"u0//u0", "u0//u0"},
-  {"9223372036854775807 + 1", "9223372036854775807 + 1"},
-  {"-9223372036854775808", "-9223372036854775808"},
-  {"?7 + 1", "?7 + 1"},
-  {"(s0 + 6 - 3)//2 + 1", "(s0 + 1)//2 + 2"},
+    {"1 + s0*2", "2*s0 + 1"},
+    {"2*s0 + 1", "2*s0 + 1"},
+    {"s0 + s0 + 1 - 3", "2*s0 - 2"},
+    {"s0 - s0", "0"},
+    {"0*s0", "0"},
+    {"(s0 + 1)*(s1 + 2) - s1 - 2", "s0*s1 + 2*s0"},
+    {"s1*s0 - s0*s1", "0"},
+    {"3 - s0", "-s0 + 3"},
+    {"-2*s0", "-2*s0"},
+    {"(4*s0)//2", "2*s0"},
+    {"(4*s0 + 3)//2", "2*s0 + 1"},
+    {"(6*s0 + 4)//4", "s0 + s0//2 + 1"},
+    {"(s0//2)//3", "s0//6"},
+    {"(s0//2 + 5)//3", "(s0 + 4)//6 + 1"},
+    {"(4*s0) % 2", "0"},
+    {"(4*s0 + 3) % 2", "1"},
+    {"(s0 % 4) % 2", "s0 % 2"},
+    {"s0 % 200", "s0"},
+    {"s0//200", "0"},
+    {"(2*s0 + 2) % 4", "2*((s0 + 1) % 2)"},
+    {"(s0*s1)//s1", "s0"},
+    {"(s0*s1 + s0)//(s1 + 1)", "s0"},
+    {"(s0*s1) % s0", "0"},
+    {"ceildiv(s0, 2)", "(s0 + 1)//2"},
+    {"min(s0, s0 + 1)", "s0"},
+    {"max(s0, s0 + 1)", "s0 + 1"},
+    {"max(s0, 1)", "s0"},
+    {"min(s0, 1000)", "s0"},
+    {"max(s1, s0)", "max(s0, s1)"},
+    {"Max(s0, Max(s0, s1))", "max(s0, s1)"},
+    {"s0**2", "s0*s0"},
+    {"2**10", "1024"},
+    {"FloorDiv(s0, 2) + Mod(s0, 3)", "s0//2 + s0 % 3"},
+    {"7//2", "3"},
+    {"-7//2", "-4"},
+    {"-7 % 3", "2"},
+    {"(3 - s0)//2", "-s0 + (s0 + 1)//2 + 1"},
+    {"u0//u0", "u0//u0"},
+    {"9223372036854775807 + 1", "9223372036854775807 + 1"},
+    {"-9223372036854775808", "-9223372036854775808"},
+    {"?7 + 1", "?7 + 1"},
+    {"(s0 + 6 - 3)//2 + 1", "(s0 + 1)//2 + 2"},
 };
 
 static void canonical_forms(void **state) {
@@ -107,9 +107,17 @@ static void ranges(void **state) {
     const char *text;
     int64_t min, max;
   } cases[] = {
-    {"2*s0 + 1", 5, 257},       {"s0 - s1", INT64_MIN, 128}, {"s0//3", 0, 42},  {"s1 % 7", 0, 6},       {"max(s1, 5)", 5, INT64_MAX},
-    {"min(s1, s0)", 0, 128},    {"s0*s1", 0, INT64_MAX},     {"-s0", -128, -2}, {"s0**5", 32, 34359738368}, {"?1", INT64_MIN, INT64_MAX},
-    {"s1//s1", INT64_MIN, INT64_MAX},
+      {"2*s0 + 1", 5, 257},
+      {"s0 - s1", INT64_MIN, 128},
+      {"s0//3", 0, 42},
+      {"s1 % 7", 0, 6},
+      {"max(s1, 5)", 5, INT64_MAX},
+      {"min(s1, s0)", 0, 128},
+      {"s0*s1", 0, INT64_MAX},
+      {"-s0", -128, -2},
+      {"s0**5", 32, 34359738368},
+      {"?1", INT64_MIN, INT64_MAX},
+      {"s1//s1", INT64_MIN, INT64_MAX},
   };
   for (size_t i = 0; i < AIT_COUNT(cases); ++i) {
     int64_t min, max;
@@ -127,7 +135,8 @@ static void ranges(void **state) {
   ait_graph_destroy(g);
 }
 
-/* ---- property: simplified equals unsimplified ------------------------------------------------------------------------------------------*/
+/* ---- property: simplified equals unsimplified
+ * ------------------------------------------------------------------------------------------*/
 
 enum { SYMBOLS = 3, ROUNDS = 3000, SIZE = 24, TRIALS = 6 };
 
@@ -144,8 +153,8 @@ typedef struct program {
   int count;
 } program;
 
-static const ait_dim_op operators[] = {AIT_DIM_ADD, AIT_DIM_SUB, AIT_DIM_MUL,  AIT_DIM_FLOORDIV, AIT_DIM_CEILDIV, AIT_DIM_MOD, AIT_DIM_MIN,
-                                       AIT_DIM_MAX, AIT_DIM_ADD, AIT_DIM_FLOORDIV, AIT_DIM_MOD,  AIT_DIM_SUB};
+static const ait_dim_op operators[] = {AIT_DIM_ADD, AIT_DIM_SUB, AIT_DIM_MUL, AIT_DIM_FLOORDIV, AIT_DIM_CEILDIV, AIT_DIM_MOD,
+                                       AIT_DIM_MIN, AIT_DIM_MAX, AIT_DIM_ADD, AIT_DIM_FLOORDIV, AIT_DIM_MOD,     AIT_DIM_SUB};
 
 static void make_program(ait_graph *g, program *p) {
   static const char *const names[SYMBOLS] = {"s0", "s1", "s2"};
@@ -265,8 +274,8 @@ static void unknowns_differ(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(canonical_forms),         cmocka_unit_test(ranges),          cmocka_unit_test(simplification_keeps_values),
-    cmocka_unit_test(hostile_expressions_end), cmocka_unit_test(unknowns_differ),
+      cmocka_unit_test(canonical_forms),         cmocka_unit_test(ranges),          cmocka_unit_test(simplification_keeps_values),
+      cmocka_unit_test(hostile_expressions_end), cmocka_unit_test(unknowns_differ),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

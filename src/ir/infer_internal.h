@@ -65,9 +65,9 @@ typedef struct infer_promotion {
 } infer_promotion;
 void infer_promote_arg(const infer_call *c, infer_promotion *p, const ait_arg *arg);
 ait_dtype infer_promoted(const infer_promotion *p);
-ait_dtype infer_float_dtype(ait_dtype dtype);   /* ints and bool become float32 */
-ait_dtype infer_sum_dtype(ait_dtype dtype);     /* ints and bool become int64 */
-ait_dtype infer_real_dtype(ait_dtype dtype);    /* complex64 becomes float32 */
+ait_dtype infer_float_dtype(ait_dtype dtype); /* ints and bool become float32 */
+ait_dtype infer_sum_dtype(ait_dtype dtype);   /* ints and bool become int64 */
+ait_dtype infer_real_dtype(ait_dtype dtype);  /* complex64 becomes float32 */
 
 /* Declared once for each operator that uses it. */
 #define AIT_RULE(op, rule) ait_status infer_rule_##rule(const infer_call *c) AIT_MUST_USE;

@@ -11,7 +11,8 @@ ait_status infer_rule_linear(const infer_call *c) {
   AIT_TRY(infer_tensor(c, 0, &x));
   AIT_TRY(infer_tensor(c, 1, &weight));
   if (x->rank < 0 || weight->rank < 0) return infer_set(c, 0, x->dtype, &unknown_shape);
-  if (x->rank < 1 || weight->rank < 1 || weight->rank > 2) return infer_error(c, "ranks %d and %d do not fit", (int)x->rank, (int)weight->rank);
+  if (x->rank < 1 || weight->rank < 1 || weight->rank > 2)
+    return infer_error(c, "ranks %d and %d do not fit", (int)x->rank, (int)weight->rank);
   AIT_TRY(infer_unify(c, x->shape[x->rank - 1], weight->shape[weight->rank - 1], "input features", &same));
   infer_get_shape(x, &shape);
   if (weight->rank == 1) --shape.rank;
@@ -75,7 +76,8 @@ static ait_status check_fits(const infer_call *c, ait_dim size) {
 }
 
 /* (in + 2*padding - reach) // stride + 1 */
-static ait_status conv_size(const infer_call *c, ait_dim in, ait_dim kernel, int64_t stride, int64_t padding, int64_t dilation, ait_dim *out) {
+static ait_status conv_size(const infer_call *c, ait_dim in, ait_dim kernel, int64_t stride, int64_t padding, int64_t dilation,
+                            ait_dim *out) {
   ait_dim extent;
   AIT_TRY(reach(c, kernel, dilation, &extent));
   AIT_TRY(infer_make_const(c, AIT_DIM_ADD, in, 2 * padding, out));
@@ -143,8 +145,8 @@ ait_status infer_rule_conv(const infer_call *c) {
 }
 
 /* In ceil mode the last window must still begin inside the input or the left padding: the smaller of two counts. */
-static ait_status pool_size(const infer_call *c, ait_dim in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode,
-                            ait_dim *out) {
+static ait_status pool_size(const infer_call *c, ait_dim in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
+                            bool ceil_mode, ait_dim *out) {
   ait_dim k, begins;
   AIT_TRY(ait_dim_const(c->g, kernel, &k));
   if (!ceil_mode) return conv_size(c, in, k, stride, padding, dilation, out);
@@ -191,7 +193,8 @@ ait_status infer_rule_resize(const infer_call *c) {
   const ait_arg *sizes = &c->args[1];
   AIT_TRY(infer_tensor(c, 0, &x));
   if (x->rank < 0) return infer_set(c, 0, x->dtype, &unknown_shape);
-  if (sizes->kind != AIT_ARG_LIST || sizes->count > (uint32_t)x->rank) return infer_error(c, "output_size does not fit rank %d", (int)x->rank);
+  if (sizes->kind != AIT_ARG_LIST || sizes->count > (uint32_t)x->rank)
+    return infer_error(c, "output_size does not fit rank %d", (int)x->rank);
   infer_shape shape;
   infer_get_shape(x, &shape);
   for (uint32_t i = 0; i < sizes->count; ++i) {

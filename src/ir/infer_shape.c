@@ -343,7 +343,8 @@ ait_status infer_rule_unfold(const infer_call *c) {
   infer_get_shape(x, &shape);
   if (x->rank > 0) {
     ait_dim *windows = &shape.dims[axis];
-    if (ait_dim_is_const(c->g, *windows, &have) && have < size) return infer_error(c, "window %lld in a dim of %lld", (long long)size, (long long)have);
+    if (ait_dim_is_const(c->g, *windows, &have) && have < size)
+      return infer_error(c, "window %lld in a dim of %lld", (long long)size, (long long)have);
     AIT_TRY(infer_make_const(c, AIT_DIM_SUB, *windows, size, windows));
     AIT_TRY(infer_make_const(c, AIT_DIM_FLOORDIV, *windows, step, windows));
     AIT_TRY(infer_make_const(c, AIT_DIM_ADD, *windows, 1, windows));

@@ -204,7 +204,7 @@ static inline ait_arg ait_arg_list(const ait_arg *items, uint32_t count) { retur
 
 /* ---- symbolic sizes (dim.c) --------------------------------------------------------------------------------------------------------
  * Expressions are hash-consed and simplified: equal expressions have equal ids. Simplification uses the symbols' ranges as they are at the
- * time: set them before building on a symbol; narrowing them later is safe, widening is not. invalid ids and expressions that are too
+ * time: set them before building on a symbol; narrowing them later is safe, widening is not. Invalid ids and expressions that are too
  * large (limit) are errors. Dim 0 is never a result: it stands for "not set". */
 ait_status ait_dim_const(ait_graph *g, int64_t value, ait_dim *out) AIT_MUST_USE;
 ait_status ait_dim_symbol(ait_graph *g, const char *name, ait_dim *out) AIT_MUST_USE; /* declares it (unbacked, 0..max) when new */

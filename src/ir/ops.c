@@ -6,7 +6,8 @@
 enum { PARAM_CAPACITY = 4096, ARG_CAPACITY = 512, TEXT_CAPACITY = 64 << 10, SLOT_COUNT = 4096, NAME_LIMIT = 256 };
 
 static ait_op ops[] = {
-#define AIT_OP(name_, schema_, dialects_, traits_, reference_) {.name = (name_), .schema = (schema_), .dialects = (dialects_), .traits = (traits_)},
+#define AIT_OP(name_, schema_, dialects_, traits_, reference_)                                                                             \
+  {.name = (name_), .schema = (schema_), .dialects = (dialects_), .traits = (traits_)},
 #include "ir/ops.inc"
 #undef AIT_OP
 };
@@ -19,7 +20,11 @@ static uint16_t slots[SLOT_COUNT]; /* index + 1; 0: free */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void make_table(void) {
-  ait_schema_pool pool = {.params = params, .args = args, .text = text, .param_capacity = PARAM_CAPACITY, .arg_capacity = ARG_CAPACITY,
+  ait_schema_pool pool = {.params = params,
+                          .args = args,
+                          .text = text,
+                          .param_capacity = PARAM_CAPACITY,
+                          .arg_capacity = ARG_CAPACITY,
                           .text_capacity = TEXT_CAPACITY};
   for (size_t i = 0; i < AIT_COUNT(ops); ++i) {
     ops[i].id = (uint32_t)i;

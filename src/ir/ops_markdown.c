@@ -11,9 +11,17 @@ static const struct {
   uint32_t trait;
   const char *text;
 } trait_names[] = {
-  {AIT_OP_VIEW, "view"},         {AIT_OP_MAYBE_VIEW, "maybe view"},     {AIT_OP_RANDOM, "random"},   {AIT_OP_EFFECT, "effect"},
-  {AIT_OP_MUTATES, "mutates"},   {AIT_OP_POINTWISE, "pointwise"},       {AIT_OP_HIGHER, "graphs"},   {AIT_OP_COMMUTATIVE, "commutative"},
-  {AIT_OP_SYMBOLIC, "sizes"},    {AIT_OP_DYNAMIC, "dynamic shape"},     {AIT_OP_UNINIT, "undefined contents"},
+    {AIT_OP_VIEW, "view"},
+    {AIT_OP_MAYBE_VIEW, "maybe view"},
+    {AIT_OP_RANDOM, "random"},
+    {AIT_OP_EFFECT, "effect"},
+    {AIT_OP_MUTATES, "mutates"},
+    {AIT_OP_POINTWISE, "pointwise"},
+    {AIT_OP_HIGHER, "graphs"},
+    {AIT_OP_COMMUTATIVE, "commutative"},
+    {AIT_OP_SYMBOLIC, "sizes"},
+    {AIT_OP_DYNAMIC, "dynamic shape"},
+    {AIT_OP_UNINIT, "undefined contents"},
 };
 
 bool ait_op_runs(const ait_op *op) { return strcmp(references[op->id], "none") != 0; }
@@ -39,8 +47,9 @@ static void write_section(const char *title, const char *intro, ait_dialect dial
 void ait_ops_markdown(ait_text *out) {
   size_t runs = 0;
   for (size_t i = 0; i < ait_op_count(); ++i) runs += ait_op_runs(ait_op_at(i));
-  ait_text_printf(out, "# Operators\n\nMade from `src/ir/ops.inc` by `ait ops`. %zu operators, %zu of them run on the reference backend.\n"
-                       "In-place variants (`aten.add_.Tensor`) have no row: they are the functional operator with a flag.\n",
+  ait_text_printf(out,
+                  "# Operators\n\nMade from `src/ir/ops.inc` by `ait ops`. %zu operators, %zu of them run on the reference backend.\n"
+                  "In-place variants (`aten.add_.Tensor`) have no row: they are the functional operator with a flag.\n",
                   ait_op_count(), runs);
   write_section("Core", "Pure values: what passes produce and fast backends take.", AIT_DIALECT_CORE, out);
   write_section("Raw and core", "Higher-order and custom operators stand in both dialects.", AIT_DIALECT_BOTH, out);

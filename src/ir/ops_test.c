@@ -23,9 +23,16 @@ static const struct {
   const char *name;
   uint32_t params, results;
 } samples[] = {
-  {"neg", 1, 1},           {"conv", 9, 1},          {"lstm", 8, 3},      {"aten.add.Tensor", 3, 1}, {"aten._assert_scalar", 2, 0},
-  {"aten.max.dim", 3, 2},  {"aten.as_strided", 4, 1}, {"aten._unique2", 4, 3}, {"aten.chunk", 3, 1},
-  {"aten._assert_tensor_metadata", 6, 0},
+    {"neg", 1, 1},
+    {"conv", 9, 1},
+    {"lstm", 8, 3},
+    {"aten.add.Tensor", 3, 1},
+    {"aten._assert_scalar", 2, 0},
+    {"aten.max.dim", 3, 2},
+    {"aten.as_strided", 4, 1},
+    {"aten._unique2", 4, 3},
+    {"aten.chunk", 3, 1},
+    {"aten._assert_tensor_metadata", 6, 0},
 };
 
 static void counts_are_right(void **state) {
@@ -51,10 +58,11 @@ static ait_op parse(const char *schema, const char **error) {
 static void types_and_defaults(void **state) {
   AIT_UNUSED(state);
   const char *error;
-  ait_op op = parse("(Tensor(a!) self, Tensor?[] indices, SymInt[2]? size=None, *, int[2] pad=1, int[] dims=[-2, -1], float p=2., "
-                    "Scalar alpha=1, str mode=\"mean\", ScalarType? dtype=4, MemoryFormat f=contiguous_format, bool b=True) -> (Tensor(a!) x, "
-                    "Tensor[], int, Scalar, Tensor)",
-                    &error);
+  ait_op op =
+      parse("(Tensor(a!) self, Tensor?[] indices, SymInt[2]? size=None, *, int[2] pad=1, int[] dims=[-2, -1], float p=2., "
+            "Scalar alpha=1, str mode=\"mean\", ScalarType? dtype=4, MemoryFormat f=contiguous_format, bool b=True) -> (Tensor(a!) x, "
+            "Tensor[], int, Scalar, Tensor)",
+            &error);
   assert_null(error);
   assert_int_equal(op.param_count, 11);
   assert_int_equal(op.result_count, 5);
@@ -79,9 +87,23 @@ static void types_and_defaults(void **state) {
 static void faults_are_found(void **state) {
   AIT_UNUSED(state);
   static const char *const bad[] = {
-    "", "(", "(Tensor", "(Tensor self", "(Tensor self) ->", "(Tensor self) -> Foo", "(Foo self) -> Tensor", "(Tensor self) -> Tensor x y",
-    "(Tensor) -> Tensor", "(int x=) -> Tensor", "(int x=[1) -> Tensor", "(str s=\"a) -> Tensor", "(ScalarType d=99) -> Tensor",
-    "(int[99] x) -> Tensor", "(Tensor(a x) -> Tensor", "(Tensor self Tensor b) -> Tensor", "(Tensor s) -> Device",
+      "",
+      "(",
+      "(Tensor",
+      "(Tensor self",
+      "(Tensor self) ->",
+      "(Tensor self) -> Foo",
+      "(Foo self) -> Tensor",
+      "(Tensor self) -> Tensor x y",
+      "(Tensor) -> Tensor",
+      "(int x=) -> Tensor",
+      "(int x=[1) -> Tensor",
+      "(str s=\"a) -> Tensor",
+      "(ScalarType d=99) -> Tensor",
+      "(int[99] x) -> Tensor",
+      "(Tensor(a x) -> Tensor",
+      "(Tensor self Tensor b) -> Tensor",
+      "(Tensor s) -> Device",
   };
   for (size_t i = 0; i < AIT_COUNT(bad); ++i) {
     const char *error;
@@ -122,8 +144,8 @@ static void markdown_lists_all(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_row_parses), cmocka_unit_test(counts_are_right), cmocka_unit_test(types_and_defaults),
-    cmocka_unit_test(faults_are_found), cmocka_unit_test(in_place_names),   cmocka_unit_test(markdown_lists_all),
+      cmocka_unit_test(every_row_parses), cmocka_unit_test(counts_are_right), cmocka_unit_test(types_and_defaults),
+      cmocka_unit_test(faults_are_found), cmocka_unit_test(in_place_names),   cmocka_unit_test(markdown_lists_all),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

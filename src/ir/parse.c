@@ -16,9 +16,7 @@ static ait_status push_arg(scanner *s, arg_list *list, ait_arg arg) {
 }
 
 /* A word, or any text in quotes. */
-static ait_status parse_name(scanner *s, const char **out) {
-  return scan_peek(s, "\"") ? scan_string(s, out, NULL) : scan_word(s, out);
-}
+static ait_status parse_name(scanner *s, const char **out) { return scan_peek(s, "\"") ? scan_string(s, out, NULL) : scan_word(s, out); }
 
 /* Index of the word among the names. */
 static ait_status parse_choice(scanner *s, const char *const *names, size_t count, const char *what, uint32_t *out) {

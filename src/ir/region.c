@@ -53,8 +53,14 @@ static ait_status fill_values(const ait_graph *g, ait_arena *arena, ait_region *
 
 static ait_status fill_node(const ait_node *n, ait_arena *arena, int depth, ait_region_node *out) {
   const ait_graph *root = n->graph->root;
-  *out = (ait_region_node){.op = n->op_name, .flags = n->flags, .arg_count = n->arg_count, .args = n->args, .result_count = n->result_count,
-                           .results = n->results, .name = n->name, .module = ""};
+  *out = (ait_region_node){.op = n->op_name,
+                           .flags = n->flags,
+                           .arg_count = n->arg_count,
+                           .args = n->args,
+                           .result_count = n->result_count,
+                           .results = n->results,
+                           .name = n->name,
+                           .module = ""};
   if (n->module < root->module_count) out->module = root->modules[n->module].path;
   bool shared = true;
   for (uint32_t i = 0; i < n->arg_count; ++i) shared &= !holds_graph(&n->args[i]);

@@ -49,9 +49,7 @@ bool scan_accept(scanner *s, const char *token) {
   return true;
 }
 
-ait_status scan_expect(scanner *s, const char *token) {
-  return scan_accept(s, token) ? AIT_OK : scan_error(s, "expected '%s'", token);
-}
+ait_status scan_expect(scanner *s, const char *token) { return scan_accept(s, token) ? AIT_OK : scan_error(s, "expected '%s'", token); }
 
 static bool word_start(char c) { return isalpha((unsigned char)c) || c == '_'; }
 static bool word_part(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }

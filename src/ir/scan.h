@@ -22,10 +22,10 @@ bool scan_accept(scanner *s, const char *token); /* punctuation */
 ait_status scan_expect(scanner *s, const char *token) AIT_MUST_USE;
 size_t scan_word_length(scanner *s); /* letters, digits, '_' and '.' ahead; not beginning with a digit or '.' */
 bool scan_accept_word(scanner *s, const char *word);
-ait_status scan_word(scanner *s, const char **out) AIT_MUST_USE;   /* copied to the arena */
+ait_status scan_word(scanner *s, const char **out) AIT_MUST_USE;                       /* copied to the arena */
 ait_status scan_string(scanner *s, const char **out, size_t *out_length) AIT_MUST_USE; /* "…" */
 bool scan_at_digit(scanner *s);
-ait_status scan_int(scanner *s, int64_t *out) AIT_MUST_USE; /* with sign */
+ait_status scan_int(scanner *s, int64_t *out) AIT_MUST_USE;    /* with sign */
 ait_status scan_number(scanner *s, ait_arg *out) AIT_MUST_USE; /* INT, or FLOAT when written with '.', 'e', inf or nan */
 
 bool scan_is_name(const char *text, size_t length); /* readable as a word */

@@ -13,19 +13,13 @@ static const struct {
   const char *name;
   ait_param_type type;
 } base_types[] = {
-  {"Tensor", AIT_PARAM_TENSOR},
-  {"int", AIT_PARAM_INT},
-  {"SymInt", AIT_PARAM_INT},
-  {"float", AIT_PARAM_FLOAT},
-  {"bool", AIT_PARAM_BOOL},
-  {"Scalar", AIT_PARAM_SCALAR},
-  {"str", AIT_PARAM_STRING},
-  {"ScalarType", AIT_PARAM_DTYPE},
-  {"Layout", AIT_PARAM_LAYOUT},
-  {"MemoryFormat", AIT_PARAM_MEMORY_FORMAT},
-  {"Device", AIT_PARAM_DEVICE},
-  {"Generator", AIT_PARAM_GENERATOR},
-  {"Any", AIT_PARAM_ANY},
+    {"Tensor", AIT_PARAM_TENSOR}, {"int", AIT_PARAM_INT},
+    {"SymInt", AIT_PARAM_INT},    {"float", AIT_PARAM_FLOAT},
+    {"bool", AIT_PARAM_BOOL},     {"Scalar", AIT_PARAM_SCALAR},
+    {"str", AIT_PARAM_STRING},    {"ScalarType", AIT_PARAM_DTYPE},
+    {"Layout", AIT_PARAM_LAYOUT}, {"MemoryFormat", AIT_PARAM_MEMORY_FORMAT},
+    {"Device", AIT_PARAM_DEVICE}, {"Generator", AIT_PARAM_GENERATOR},
+    {"Any", AIT_PARAM_ANY},
 };
 
 /* Default dtypes stand as ATen's ScalarType number or name. */
@@ -34,9 +28,9 @@ static const struct {
   const char *name;
   ait_dtype dtype;
 } scalar_types[] = {
-  {0, "BYTE", AIT_U8},   {1, "CHAR", AIT_I8},    {2, "SHORT", AIT_I16}, {3, "INT", AIT_I32},   {4, "LONG", AIT_I64},
-  {5, "HALF", AIT_F16},  {6, "FLOAT", AIT_F32},  {7, "DOUBLE", AIT_F64}, {9, "CFLOAT", AIT_C64}, {10, "CDOUBLE", AIT_C128},
-  {11, "BOOL", AIT_BOOL}, {15, "BFLOAT16", AIT_BF16},
+    {0, "BYTE", AIT_U8},    {1, "CHAR", AIT_I8},       {2, "SHORT", AIT_I16},  {3, "INT", AIT_I32},
+    {4, "LONG", AIT_I64},   {5, "HALF", AIT_F16},      {6, "FLOAT", AIT_F32},  {7, "DOUBLE", AIT_F64},
+    {9, "CFLOAT", AIT_C64}, {10, "CDOUBLE", AIT_C128}, {11, "BOOL", AIT_BOOL}, {15, "BFLOAT16", AIT_BF16},
 };
 
 static const char *const memory_formats[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
@@ -242,12 +236,12 @@ static void parse_params(cursor *c, ait_op *op) {
 
 static ait_type result_type(cursor *c, const ait_param *p) {
   switch (p->type) {
-    case AIT_PARAM_TENSOR: return p->is_list ? AIT_TYPE_TENSOR_LIST : AIT_TYPE_TENSOR;
-    case AIT_PARAM_INT: return AIT_TYPE_INT;
-    case AIT_PARAM_FLOAT: return AIT_TYPE_FLOAT;
-    case AIT_PARAM_BOOL: return AIT_TYPE_BOOL;
-    case AIT_PARAM_SCALAR: return AIT_TYPE_NONE;
-    default: fail(c, "not a result type"); return AIT_TYPE_NONE;
+  case AIT_PARAM_TENSOR: return p->is_list ? AIT_TYPE_TENSOR_LIST : AIT_TYPE_TENSOR;
+  case AIT_PARAM_INT: return AIT_TYPE_INT;
+  case AIT_PARAM_FLOAT: return AIT_TYPE_FLOAT;
+  case AIT_PARAM_BOOL: return AIT_TYPE_BOOL;
+  case AIT_PARAM_SCALAR: return AIT_TYPE_NONE;
+  default: fail(c, "not a result type"); return AIT_TYPE_NONE;
   }
 }
 

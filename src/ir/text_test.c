@@ -12,61 +12,61 @@
 
 /* Every kind of argument, value type, input, output; nested graphs; symbols, guards, modules, weights by name. */
 static const char everything[] =
-  "graph \"model \\\"x\\\"\" raw producer \"torch 2.13.0\"\n"
-  "symbol s0 [2, 128] hint 8 backed\n"
-  "symbol \"odd name\" [-inf, inf]\n"
-  "symbol u0 [0, inf]\n"
-  "module \"\" \"Model\" calls 1\n"
-  "module \"layer.0\" \"torch.nn.modules.linear.Linear\" calls 2\n"
-  "guard s0 <= 64 text \"L['x'].size()[0] <= 64\"\n"
-  "guard 2*s0 != u0 + 1 text \"\"\n"
-  "guard \"odd name\" == s0//2 text \"g\"\n"
-  "guard s0 % 3 < 2 text \"h\"\n"
-  "signature [\"x\", none, \"flag\"]\n"
-  "input %x: float32[s0, 3] user 0 \"x\" mutated\n"
-  "input %n: int(s0 + 1) user 1\n"
-  "input _ user 2 \"flag\" baked true\n"
-  "input %w: float32[3, 3] parameter -1 \"layer.0.weight\"\n"
-  "input %\"b/1\": bfloat16[...] buffer -1 \"layer.0.running\\nmean\" mutated\n"
-  "input %c: tensor[] constant -1 \"lifted\\x01\\ttensor\"\n"
-  "input %t: none token -1 \"token\"\n"
-  "input %flag: bool user 3 \"live\"\n"
-  "%add: float32[s0, 3] = aten.add.Tensor(%x, 2.5, alpha=-3) name \"add node\" module \"layer.0\"\n"
-  "%mul: float32[s0, 3] = inplace aten.mul.Tensor(%add, %add) module \"\"\n"
-  "%parts: list(float32[s0, 2], float32[s0, 1]) = aten.split.Tensor(%mul, 2, dim=1)\n"
-  "%first: float32[s0, 2] = _operator.getitem(%parts, 0)\n"
-  "%some: list*3 = aten.chunk(%mul, {s0//2 + 1})\n"
-  "%any: list = aten.unbind.int(%mul)\n"
-  "%i: int = aten.sym_size.int(%x, 0)\n"
-  "%j: int(2*s0 + 1) = _operator.add(%i, %n)\n"
-  "%f: float = _operator.truediv(%i, 1e-300)\n"
-  "%q: bool = _operator.eq(%i, %n)\n"
-  "%u: int64[?4, ?2, ?4] = aten.nonzero(%x)\n"
-  "%view: float32[s0*3] = aten.view(%mul, [-1, %i, {s0}, true])\n"
-  "%full: complex128[2] = aten.full([2], complex(1.0, -inf), dtype=complex128, layout=0, device=\"cpu\")\n"
-  "%dt: float16[2] = aten.full([], nan, dtype=dtype(77))\n"
-  "%ind: float32[...] = aten.index.Tensor(%x, [none, %u])\n"
-  "%mx: float32[3], _ = aten.max.dim(%x, 0)\n"
-  "do aten._assert_scalar(%q, \"size \\\"matters\\\"\")\n"
-  "%cond: float32[s0, 3] = higher_order.cond(%q, graph \"true graph\" {\n"
-  "  input %x: float32[s0, 3] user 0\n"
-  "  %y: float32[s0, 3] = aten.neg(%x)\n"
-  "  %z: float32[s0, 3] = higher_order.cond(true, graph {\n"
-  "    output user 0 = 1\n"
-  "  }, [graph {\n"
-  "  }, none])\n"
-  "  output user 0 = %z\n"
-  "}, graph \"false\" {\n"
-  "  input %x: float32[s0, 3] user 0\n"
-  "  output user 0 = %x\n"
-  "}, [%x])\n"
-  "%custom: string, %k: int = custom \"mylib::op.overload\"(%x, \"arg\", -9223372036854775808, 9223372036854775807)\n"
-  "output user 0 \"out\" = %cond\n"
-  "output user 1 = none\n"
-  "output user 2 = [%u, 3, \"s\"]\n"
-  "output state -1 \"layer.0.running\\nmean\" = %\"b/1\"\n"
-  "output input 0 \"x\" = %mul\n"
-  "output token -1 = %t\n";
+    "graph \"model \\\"x\\\"\" raw producer \"torch 2.13.0\"\n"
+    "symbol s0 [2, 128] hint 8 backed\n"
+    "symbol \"odd name\" [-inf, inf]\n"
+    "symbol u0 [0, inf]\n"
+    "module \"\" \"Model\" calls 1\n"
+    "module \"layer.0\" \"torch.nn.modules.linear.Linear\" calls 2\n"
+    "guard s0 <= 64 text \"L['x'].size()[0] <= 64\"\n"
+    "guard 2*s0 != u0 + 1 text \"\"\n"
+    "guard \"odd name\" == s0//2 text \"g\"\n"
+    "guard s0 % 3 < 2 text \"h\"\n"
+    "signature [\"x\", none, \"flag\"]\n"
+    "input %x: float32[s0, 3] user 0 \"x\" mutated\n"
+    "input %n: int(s0 + 1) user 1\n"
+    "input _ user 2 \"flag\" baked true\n"
+    "input %w: float32[3, 3] parameter -1 \"layer.0.weight\"\n"
+    "input %\"b/1\": bfloat16[...] buffer -1 \"layer.0.running\\nmean\" mutated\n"
+    "input %c: tensor[] constant -1 \"lifted\\x01\\ttensor\"\n"
+    "input %t: none token -1 \"token\"\n"
+    "input %flag: bool user 3 \"live\"\n"
+    "%add: float32[s0, 3] = aten.add.Tensor(%x, 2.5, alpha=-3) name \"add node\" module \"layer.0\"\n"
+    "%mul: float32[s0, 3] = inplace aten.mul.Tensor(%add, %add) module \"\"\n"
+    "%parts: list(float32[s0, 2], float32[s0, 1]) = aten.split.Tensor(%mul, 2, dim=1)\n"
+    "%first: float32[s0, 2] = _operator.getitem(%parts, 0)\n"
+    "%some: list*3 = aten.chunk(%mul, {s0//2 + 1})\n"
+    "%any: list = aten.unbind.int(%mul)\n"
+    "%i: int = aten.sym_size.int(%x, 0)\n"
+    "%j: int(2*s0 + 1) = _operator.add(%i, %n)\n"
+    "%f: float = _operator.truediv(%i, 1e-300)\n"
+    "%q: bool = _operator.eq(%i, %n)\n"
+    "%u: int64[?4, ?2, ?4] = aten.nonzero(%x)\n"
+    "%view: float32[s0*3] = aten.view(%mul, [-1, %i, {s0}, true])\n"
+    "%full: complex128[2] = aten.full([2], complex(1.0, -inf), dtype=complex128, layout=0, device=\"cpu\")\n"
+    "%dt: float16[2] = aten.full([], nan, dtype=dtype(77))\n"
+    "%ind: float32[...] = aten.index.Tensor(%x, [none, %u])\n"
+    "%mx: float32[3], _ = aten.max.dim(%x, 0)\n"
+    "do aten._assert_scalar(%q, \"size \\\"matters\\\"\")\n"
+    "%cond: float32[s0, 3] = higher_order.cond(%q, graph \"true graph\" {\n"
+    "  input %x: float32[s0, 3] user 0\n"
+    "  %y: float32[s0, 3] = aten.neg(%x)\n"
+    "  %z: float32[s0, 3] = higher_order.cond(true, graph {\n"
+    "    output user 0 = 1\n"
+    "  }, [graph {\n"
+    "  }, none])\n"
+    "  output user 0 = %z\n"
+    "}, graph \"false\" {\n"
+    "  input %x: float32[s0, 3] user 0\n"
+    "  output user 0 = %x\n"
+    "}, [%x])\n"
+    "%custom: string, %k: int = custom \"mylib::op.overload\"(%x, \"arg\", -9223372036854775808, 9223372036854775807)\n"
+    "output user 0 \"out\" = %cond\n"
+    "output user 1 = none\n"
+    "output user 2 = [%u, 3, \"s\"]\n"
+    "output state -1 \"layer.0.running\\nmean\" = %\"b/1\"\n"
+    "output input 0 \"x\" = %mul\n"
+    "output token -1 = %t\n";
 
 static ait_graph *parse(const char *text) {
   ait_graph *g;
@@ -166,25 +166,25 @@ static void region_is_flat(void **state) {
 static const struct {
   const char *text, *message;
 } unreadable[] = {
-  {"", "line 1: expected 'graph'"},
-  {"graph \"g\" odd", "unknown dialect"},
-  {"graph \"g\" core %x", "expected ':'"},
-  {"graph \"g\" core\ninput %x: float32[2] user 0\n%y: float32[2] = frob(%x)", "line 3: unknown operator 'frob'"},
-  {"graph \"g\" core %y: float32[2] = neg(%x)", "value 'x' is not defined here"},
-  {"graph \"g\" core input %x: float33[2] user 0", "unknown type 'float33'"},
-  {"graph \"g\" core input %x: float32[2 user 0", "expected ','"},
-  {"graph \"g\" core input %x: float32[2] guest 0", "unknown kind of input"},
-  {"graph \"g\" core input %x: float32[2] user 0 input %x: int user 1", "value 'x' is defined twice"},
-  {"graph \"g\" core input %x: float32[2] user 0 %y: float32[2] = neg()", "argument 'x' is missing"},
-  {"graph \"g\" core input %x: float32[2] user 0 %y: float32[2] = neg(%x, %x)", "too many arguments"},
-  {"graph \"g\" core input %x: float32[2] user 0 %y: float32[2] = neg(x=%x, x=%x)", "given twice"},
-  {"graph \"g\" core input %x: float32[2] user 0 %y: float32[2] = neg(z=%x)", "no parameter 'z'"},
-  {"graph \"g\" core }", "unexpected '}'"},
-  {"graph \"g", "unclosed string"},
-  {"graph \"\\q\"", "no such escape"},
-  {"graph \"g\" core output user 99999999999 = none", "index out of range"},
-  {"graph \"g\" core output user 0 = 99999999999999999999", "expected a number"},
-  {"graph \"g\" core output user 0 = frob", "unknown argument 'frob'"},
+    {"", "line 1: expected 'graph'"},
+    {"graph \"g\" odd", "unknown dialect"},
+    {"graph \"g\" core %x", "expected ':'"},
+    {"graph \"g\" core\ninput %x: float32[2] user 0\n%y: float32[2] = frob(%x)", "line 3: unknown operator 'frob'"},
+    {"graph \"g\" core %y: float32[2] = neg(%x)", "value 'x' is not defined here"},
+    {"graph \"g\" core input %x: float33[2] user 0", "unknown type 'float33'"},
+    {"graph \"g\" core input %x: float32[2 user 0", "expected ','"},
+    {"graph \"g\" core input %x: float32[2] guest 0", "unknown kind of input"},
+    {"graph \"g\" core input %x: float32[2] user 0 input %x: int user 1", "value 'x' is defined twice"},
+    {"graph \"g\" core input %x: float32[2] user 0 %y: float32[2] = neg()", "argument 'x' is missing"},
+    {"graph \"g\" core input %x: float32[2] user 0 %y: float32[2] = neg(%x, %x)", "too many arguments"},
+    {"graph \"g\" core input %x: float32[2] user 0 %y: float32[2] = neg(x=%x, x=%x)", "given twice"},
+    {"graph \"g\" core input %x: float32[2] user 0 %y: float32[2] = neg(z=%x)", "no parameter 'z'"},
+    {"graph \"g\" core }", "unexpected '}'"},
+    {"graph \"g", "unclosed string"},
+    {"graph \"\\q\"", "no such escape"},
+    {"graph \"g\" core output user 99999999999 = none", "index out of range"},
+    {"graph \"g\" core output user 0 = 99999999999999999999", "expected a number"},
+    {"graph \"g\" core output user 0 = frob", "unknown argument 'frob'"},
 };
 
 static void faults_in_text(void **state) {
@@ -193,7 +193,8 @@ static void faults_in_text(void **state) {
     ait_graph *g;
     ait_status status = ait_graph_parse(ait_allocator_default(), unreadable[i].text, strlen(unreadable[i].text), &g);
     assert_int_equal(ait_status_code(status), AIT_CODE_INVALID_MODEL);
-    if (!strstr(ait_status_message(status), unreadable[i].message)) fail_msg("%s\nlacks: %s", ait_status_message(status), unreadable[i].message);
+    if (!strstr(ait_status_message(status), unreadable[i].message))
+      fail_msg("%s\nlacks: %s", ait_status_message(status), unreadable[i].message);
     ait_status_free(status);
   }
 }
@@ -284,9 +285,10 @@ static void every_allocation_may_fail(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(print_parse_print),       cmocka_unit_test(text_is_canonical), cmocka_unit_test(clone_is_equal),
-    cmocka_unit_test(region_is_flat),          cmocka_unit_test(faults_in_text),    cmocka_unit_test(truncated_text),
-    cmocka_unit_test(deep_nesting_is_refused), cmocka_unit_test(every_allocation_may_fail),
+      cmocka_unit_test(print_parse_print),       cmocka_unit_test(text_is_canonical),
+      cmocka_unit_test(clone_is_equal),          cmocka_unit_test(region_is_flat),
+      cmocka_unit_test(faults_in_text),          cmocka_unit_test(truncated_text),
+      cmocka_unit_test(deep_nesting_is_refused), cmocka_unit_test(every_allocation_may_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

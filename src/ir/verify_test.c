@@ -26,15 +26,15 @@ static void check_fault(const ait_graph *g, const char *node, const char *fault)
 }
 
 static const char valid_core[] =
-  "graph \"good\" core\nsymbol s0 [2, 64] backed\nmodule \"m\" \"M\" calls 1\n"
-  "input %x: float32[s0, 3] user 0 \"x\"\ninput %w: float32[4, 3] parameter -1 \"w\"\ninput %q: bool user 1\ninput _ user 2 baked 3\n"
-  "%y: float32[s0, 4] = linear(%x, %w) module \"m\"\n"
-  "%z: float32[s0, 4] = mul(%y, 2.0)\n"
-  "%r: float32[4*s0] = reshape(%z, [-1])\n"
-  "%h: float32[4*s0] = higher_order.cond(%q, graph {\n  input %a: float32[4*s0] user 0\n  %b: float32[4*s0] = relu(%a)\n"
-  "  output user 0 = %b\n}, graph {\n  input %a: float32[4*s0] user 0\n  output user 0 = %a\n}, [%r])\n"
-  "%e: float32[4*s0] = aten.special_i0(%h)\n"
-  "output user 0 = %e\noutput user 1 = 5\n";
+    "graph \"good\" core\nsymbol s0 [2, 64] backed\nmodule \"m\" \"M\" calls 1\n"
+    "input %x: float32[s0, 3] user 0 \"x\"\ninput %w: float32[4, 3] parameter -1 \"w\"\ninput %q: bool user 1\ninput _ user 2 baked 3\n"
+    "%y: float32[s0, 4] = linear(%x, %w) module \"m\"\n"
+    "%z: float32[s0, 4] = mul(%y, 2.0)\n"
+    "%r: float32[4*s0] = reshape(%z, [-1])\n"
+    "%h: float32[4*s0] = higher_order.cond(%q, graph {\n  input %a: float32[4*s0] user 0\n  %b: float32[4*s0] = relu(%a)\n"
+    "  output user 0 = %b\n}, graph {\n  input %a: float32[4*s0] user 0\n  output user 0 = %a\n}, [%r])\n"
+    "%e: float32[4*s0] = aten.special_i0(%h)\n"
+    "output user 0 = %e\noutput user 1 = 5\n";
 
 static void valid_graphs_pass(void **state) {
   AIT_UNUSED(state);
@@ -42,8 +42,9 @@ static void valid_graphs_pass(void **state) {
   ait_status status = ait_graph_verify(g);
   if (status) fail_msg("%s", ait_status_message(status));
   ait_graph_destroy(g);
-  g = parse("graph \"g\" raw\ninput %x: float32[2] user 0\n%y: float32[2] = aten.add.Tensor(%x, 1)\n%z: float32[2] = inplace aten.relu(%y)\n"
-            "%v: float32[1, 2] = aten.unsqueeze(%z, 0)\noutput user 0 = %v\n");
+  g = parse(
+      "graph \"g\" raw\ninput %x: float32[2] user 0\n%y: float32[2] = aten.add.Tensor(%x, 1)\n%z: float32[2] = inplace aten.relu(%y)\n"
+      "%v: float32[1, 2] = aten.unsqueeze(%z, 0)\noutput user 0 = %v\n");
   assert_null(ait_graph_verify(g));
   ait_graph_destroy(g);
 }
@@ -54,30 +55,30 @@ static void valid_graphs_pass(void **state) {
 static const struct {
   const char *text, *node, *fault;
 } faults[] = {
-  {CORE "%n: float32[s0, 3] = aten.normal_(%x)", "node 'n' (aten.normal_)", "does not belong to the core dialect"},
-  {CORE "%n: float32[s0, 3] = inplace relu(%x)", "'n'", "in-place node in a core graph"},
-  {RAW "%n: float32[2, 3] = relu(%x)", "'n'", "does not belong to the raw dialect"},
-  {CORE "%n: float32[s0, 3] = relu(%i)", "'n' (relu)", "argument 'x' is of the wrong kind"},
-  {CORE "%n: float32[s0, 3] = relu(none)", "'n'", "argument 'x' is missing"},
-  {CORE "%n: float32[s0, 3] = gelu(%x, approximate=3)", "'n'", "argument 'approximate' is of the wrong kind"},
-  {CORE "%n: float32[s0, 3] = permute(%x, [1, \"a\"])", "'n'", "argument 'dims' is of the wrong kind"},
-  {CORE "%n: float32[s0, 3] = cat([%x, none])", "'n'", "argument 'xs' is of the wrong kind"},
-  {CORE "%n: float32[s0, 3] = cast(%x, dtype(99))", "'n'", "argument 'dtype' is of the wrong kind"},
-  {CORE "%n: float32[s0, 3], %m: int64[s0] = relu(%x)", "'n'", "2 results, 1 wanted"},
-  {CORE "%n: int = relu(%x)", "'n'", "result 0 ('n') is of the wrong type"},
-  {CORE "%n: float64[s0, 3] = relu(%x)", "'n'", "is float64, its operator gives float32"},
-  {CORE "%n: float32[s0] = relu(%x)", "'n'", "has rank 1, its operator gives 2"},
-  {CORE "%n: float32[s0, 4] = relu(%x)", "'n'", "size 1 of result 'n' is 4, its operator gives 3"},
-  {CORE "%n: float32[s0 + 1, 3] = relu(%x)", "'n'", "size 0 of result 'n' is s0 + 1, its operator gives s0"},
-  {CORE "%n: float32[s0, 3] = softmax(%x, 2)", "'n'", "dim 2 is outside rank 2"},
-  {CORE "%n: float32[-1] = aten.special_i0(%x)", "'n'", "negative size"},
-  {CORE "do relu(%x) name \"quiet\"", "'quiet'", "0 results, 1 wanted"},
-  {RAW "%n: float32[2, 3] = inplace aten.full([2], 1.0)", "'n'", "argument 0 is no value"},
-  {CORE "input %w: float32[2] parameter -1\n", "graph 'g'", "weight without a name"},
-  {CORE "input _ parameter -1 \"w\"\n", "graph 'g'", "input 'w' has no value"},
-  {CORE "output state -1 = %x\n", "graph 'g'", "names no state"},
-  {CORE "output user 0 = graph {}\n", "graph 'g'", "output 0 is a graph"},
-  {CORE "%n: float32[1] = higher_order.cond(%x, graph { %k: float32[1] = relu(none) })", "'k'", "argument 'x' is missing"},
+    {CORE "%n: float32[s0, 3] = aten.normal_(%x)", "node 'n' (aten.normal_)", "does not belong to the core dialect"},
+    {CORE "%n: float32[s0, 3] = inplace relu(%x)", "'n'", "in-place node in a core graph"},
+    {RAW "%n: float32[2, 3] = relu(%x)", "'n'", "does not belong to the raw dialect"},
+    {CORE "%n: float32[s0, 3] = relu(%i)", "'n' (relu)", "argument 'x' is of the wrong kind"},
+    {CORE "%n: float32[s0, 3] = relu(none)", "'n'", "argument 'x' is missing"},
+    {CORE "%n: float32[s0, 3] = gelu(%x, approximate=3)", "'n'", "argument 'approximate' is of the wrong kind"},
+    {CORE "%n: float32[s0, 3] = permute(%x, [1, \"a\"])", "'n'", "argument 'dims' is of the wrong kind"},
+    {CORE "%n: float32[s0, 3] = cat([%x, none])", "'n'", "argument 'xs' is of the wrong kind"},
+    {CORE "%n: float32[s0, 3] = cast(%x, dtype(99))", "'n'", "argument 'dtype' is of the wrong kind"},
+    {CORE "%n: float32[s0, 3], %m: int64[s0] = relu(%x)", "'n'", "2 results, 1 wanted"},
+    {CORE "%n: int = relu(%x)", "'n'", "result 0 ('n') is of the wrong type"},
+    {CORE "%n: float64[s0, 3] = relu(%x)", "'n'", "is float64, its operator gives float32"},
+    {CORE "%n: float32[s0] = relu(%x)", "'n'", "has rank 1, its operator gives 2"},
+    {CORE "%n: float32[s0, 4] = relu(%x)", "'n'", "size 1 of result 'n' is 4, its operator gives 3"},
+    {CORE "%n: float32[s0 + 1, 3] = relu(%x)", "'n'", "size 0 of result 'n' is s0 + 1, its operator gives s0"},
+    {CORE "%n: float32[s0, 3] = softmax(%x, 2)", "'n'", "dim 2 is outside rank 2"},
+    {CORE "%n: float32[-1] = aten.special_i0(%x)", "'n'", "negative size"},
+    {CORE "do relu(%x) name \"quiet\"", "'quiet'", "0 results, 1 wanted"},
+    {RAW "%n: float32[2, 3] = inplace aten.full([2], 1.0)", "'n'", "argument 0 is no value"},
+    {CORE "input %w: float32[2] parameter -1\n", "graph 'g'", "weight without a name"},
+    {CORE "input _ parameter -1 \"w\"\n", "graph 'g'", "input 'w' has no value"},
+    {CORE "output state -1 = %x\n", "graph 'g'", "names no state"},
+    {CORE "output user 0 = graph {}\n", "graph 'g'", "output 0 is a graph"},
+    {CORE "%n: float32[1] = higher_order.cond(%x, graph { %k: float32[1] = relu(none) })", "'k'", "argument 'x' is missing"},
 };
 
 static void faults_are_named(void **state) {
@@ -144,7 +145,9 @@ static void broken_structures(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(valid_graphs_pass), cmocka_unit_test(faults_are_named), cmocka_unit_test(broken_structures),
+      cmocka_unit_test(valid_graphs_pass),
+      cmocka_unit_test(faults_are_named),
+      cmocka_unit_test(broken_structures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
