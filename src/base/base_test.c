@@ -166,9 +166,11 @@ static void json_strings_are_valid(void **state) {
 
 static void utf8_is_checked(void **state) {
   AIT_UNUSED(state);
-  static const char *const good[] = {"", "abc", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"};
-  static const char *const bad[] = {"\x80",         "\xC0\x80",         "\xC1\xBF", "\xC2",         "\xE0\x9F\x80",     "\xED\xA0\x80",
-                                    "\xF0\x8F\x80\x80", "\xF4\x90\x80\x80", "\xF5",     "\xE2\x82",     "\xE2\x28\xA1",     "\xFF"};
+  static const char *const good[] = {
+      "", "abc", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"};
+  static const char *const bad[] = {"\x80",         "\xC0\x80",     "\xC1\xBF",         "\xC2",
+                                    "\xE0\x9F\x80", "\xED\xA0\x80", "\xF0\x8F\x80\x80", "\xF4\x90\x80\x80",
+                                    "\xF5",         "\xE2\x82",     "\xE2\x28\xA1",     "\xFF"};
   for (size_t i = 0; i < AIT_COUNT(good); i++) assert_true(ait_utf8_valid(good[i], strlen(good[i])));
   for (size_t i = 0; i < AIT_COUNT(bad); i++) assert_false(ait_utf8_valid(bad[i], strlen(bad[i])));
 }
@@ -526,15 +528,32 @@ static void cpu_is_sane(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(status_carries_all),       cmocka_unit_test(status_null_is_success),  cmocka_unit_test(status_codes_have_names),
-      cmocka_unit_test(default_allocator_aligns), cmocka_unit_test(arena_survives_failures), cmocka_unit_test(arena_keeps_its_limit),
-      cmocka_unit_test(grow_checks_overflow),     cmocka_unit_test(text_survives_failures),  cmocka_unit_test(json_strings_are_valid),
-      cmocka_unit_test(utf8_is_checked),          cmocka_unit_test(json_doubles_read_back),  cmocka_unit_test(affixes),
-      cmocka_unit_test(hash_is_stable),           cmocka_unit_test(hash_avalanches),         cmocka_unit_test(crc_matches_the_standard),
-      cmocka_unit_test(map_survives_failures),    cmocka_unit_test(files_survive_failures),  cmocka_unit_test(writer_is_atomic),
-      cmocka_unit_test(writer_keeps_links_and_modes), cmocka_unit_test(full_disk_leaves_no_half_file), cmocka_unit_test(bad_paths_are_named),
-      cmocka_unit_test(odd_files_are_read),       cmocka_unit_test(clocks_run),              cmocka_unit_test(cpu_masks),
-      cmocka_unit_test(cpu_names_round_trip),     cmocka_unit_test(cpu_is_sane),
+      cmocka_unit_test(status_carries_all),
+      cmocka_unit_test(status_null_is_success),
+      cmocka_unit_test(status_codes_have_names),
+      cmocka_unit_test(default_allocator_aligns),
+      cmocka_unit_test(arena_survives_failures),
+      cmocka_unit_test(arena_keeps_its_limit),
+      cmocka_unit_test(grow_checks_overflow),
+      cmocka_unit_test(text_survives_failures),
+      cmocka_unit_test(json_strings_are_valid),
+      cmocka_unit_test(utf8_is_checked),
+      cmocka_unit_test(json_doubles_read_back),
+      cmocka_unit_test(affixes),
+      cmocka_unit_test(hash_is_stable),
+      cmocka_unit_test(hash_avalanches),
+      cmocka_unit_test(crc_matches_the_standard),
+      cmocka_unit_test(map_survives_failures),
+      cmocka_unit_test(files_survive_failures),
+      cmocka_unit_test(writer_is_atomic),
+      cmocka_unit_test(writer_keeps_links_and_modes),
+      cmocka_unit_test(full_disk_leaves_no_half_file),
+      cmocka_unit_test(bad_paths_are_named),
+      cmocka_unit_test(odd_files_are_read),
+      cmocka_unit_test(clocks_run),
+      cmocka_unit_test(cpu_masks),
+      cmocka_unit_test(cpu_names_round_trip),
+      cmocka_unit_test(cpu_is_sane),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,4 +1,5 @@
-/* A 64-bit hash of the folded-multiply family, the string map over it, and ZIP's checksum. Not for hostile keys that must not collide: use SHA-256. */
+/* A 64-bit hash of the folded-multiply family, the string map over it, and ZIP's checksum. Not for hostile keys that must not collide: use
+ * SHA-256. */
 #include "base/base.h"
 
 #include <pthread.h>

@@ -171,10 +171,14 @@ static void runs_do_not_allocate(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_item_runs_once),      cmocka_unit_test(many_short_runs),
-      cmocka_unit_test(workers_wake_from_sleep),   cmocka_unit_test(caller_sleeps_for_slow_workers),
-      cmocka_unit_test(nested_runs_stay_in_their_thread), cmocka_unit_test(callers_may_share_a_pool),
-      cmocka_unit_test(an_idle_pool_costs_nothing), cmocka_unit_test(bad_sizes_and_failures),
+      cmocka_unit_test(every_item_runs_once),
+      cmocka_unit_test(many_short_runs),
+      cmocka_unit_test(workers_wake_from_sleep),
+      cmocka_unit_test(caller_sleeps_for_slow_workers),
+      cmocka_unit_test(nested_runs_stay_in_their_thread),
+      cmocka_unit_test(callers_may_share_a_pool),
+      cmocka_unit_test(an_idle_pool_costs_nothing),
+      cmocka_unit_test(bad_sizes_and_failures),
       cmocka_unit_test(runs_do_not_allocate),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

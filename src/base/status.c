@@ -48,7 +48,9 @@ ait_status ait_error(ait_code code, const char *format, ...) {
 }
 
 /* A changeable error in place of the static one; the static one again when there is still no memory. */
-static ait_status error_own(ait_status status) { return status == &static_oom ? error_new(static_oom.code, strdup(static_oom.message)) : status; }
+static ait_status error_own(ait_status status) {
+  return status == &static_oom ? error_new(static_oom.code, strdup(static_oom.message)) : status;
+}
 
 ait_status ait_error_hint(ait_status status, const char *format, ...) {
   if (!status) return AIT_OK;

@@ -14,10 +14,10 @@
 #include <stdlib.h>
 
 typedef struct test_allocator {
-  atomic_long calls;     /* so far */
-  atomic_long live;      /* allocations not yet freed */
-  long fail_at;          /* this call (0 is the first) and all later ones fail; -1: none */
-  bool fail_once;        /* only that one call fails */
+  atomic_long calls; /* so far */
+  atomic_long live;  /* allocations not yet freed */
+  long fail_at;      /* this call (0 is the first) and all later ones fail; -1: none */
+  bool fail_once;    /* only that one call fails */
 } test_allocator;
 
 typedef struct test_block {
@@ -49,9 +49,7 @@ static inline void test_allocator_free(void *ctx, void *p, size_t size) {
   free(block.raw);
 }
 
-static inline ait_allocator test_allocator_of(test_allocator *t) {
-  return (ait_allocator){t, test_allocator_alloc, test_allocator_free};
-}
+static inline ait_allocator test_allocator_of(test_allocator *t) { return (ait_allocator){t, test_allocator_alloc, test_allocator_free}; }
 
 typedef ait_status (*test_allocating_fn)(ait_allocator a, void *ctx);
 

@@ -25,7 +25,7 @@ static void walk_next(walk *w) {
 /* ---- one element ---------------------------------------------------------------------------------------------------------------*/
 typedef struct element {
   double re, im;
-  int64_t i;     /* integers: the exact value, as bits when unsigned */
+  int64_t i; /* integers: the exact value, as bits when unsigned */
 } element;
 
 static element element_at(const walk *w) {
@@ -146,7 +146,8 @@ static double similarity(const sums *s) {
 ait_status ait_compare(const ait_tensor *got, const ait_tensor *want, const ait_compare_rule *rule, ait_compare_result *out) {
   AIT_TRY(check_comparable(got, want));
   *out = (ait_compare_result){.count = ait_tensor_count(want), .worst_index = -1};
-  comparison c = {rule, ait_dtype_is_integer(got->dtype) && ait_dtype_is_integer(want->dtype), got->dtype == AIT_U64, want->dtype == AIT_U64};
+  comparison c = {rule, ait_dtype_is_integer(got->dtype) && ait_dtype_is_integer(want->dtype), got->dtype == AIT_U64,
+                  want->dtype == AIT_U64};
   int64_t length = want->rank > 0 ? want->shape[want->rank - 1] : 1;
   bool rows = want->rank > 0 && length > 1 && !ait_dtype_is_complex(want->dtype) && !ait_dtype_is_complex(got->dtype);
   walk g = {.tensor = got, .p = got->data}, w = {.tensor = want, .p = want->data};

@@ -17,21 +17,21 @@ typedef union piece {
   double f64[PIECE];
 } piece;
 
-#define LOADER(name, middle, type, expression)                                                  \
-  static void load_##name(piece *out, const char *p, int64_t step, int64_t n) {                 \
-    if (step == (int64_t)sizeof(type)) {                                                        \
-      for (int64_t k = 0; k < n; k++) {                                                         \
-        type v;                                                                                 \
-        memcpy(&v, p + (size_t)k * sizeof v, sizeof v);                                         \
-        out->middle[k] = (expression);                                                          \
-      }                                                                                         \
-      return;                                                                                   \
-    }                                                                                           \
-    for (int64_t k = 0; k < n; k++, p += step) {                                                \
-      type v;                                                                                   \
-      memcpy(&v, p, sizeof v);                                                                  \
-      out->middle[k] = (expression);                                                            \
-    }                                                                                           \
+#define LOADER(name, middle, type, expression)                                  \
+  static void load_##name(piece *out, const char *p, int64_t step, int64_t n) { \
+    if (step == (int64_t)sizeof(type)) {                                        \
+      for (int64_t k = 0; k < n; k++) {                                         \
+        type v;                                                                 \
+        memcpy(&v, p + (size_t)k * sizeof v, sizeof v);                         \
+        out->middle[k] = (expression);                                          \
+      }                                                                         \
+      return;                                                                   \
+    }                                                                           \
+    for (int64_t k = 0; k < n; k++, p += step) {                                \
+      type v;                                                                   \
+      memcpy(&v, p, sizeof v);                                                  \
+      out->middle[k] = (expression);                                            \
+    }                                                                           \
   }
 LOADER(truth, i64, uint8_t, v != 0)
 LOADER(u8, i64, uint8_t, v)
@@ -52,21 +52,21 @@ LOADER(f8e4m3fnuz, f32, uint8_t, ait_f8_to_f32(v, AIT_F8E4M3FNUZ))
 LOADER(f8e5m2fnuz, f32, uint8_t, ait_f8_to_f32(v, AIT_F8E5M2FNUZ))
 LOADER(f8e8m0fnu, f32, uint8_t, ait_f8_to_f32(v, AIT_F8E8M0FNU))
 
-#define STORER(name, middle, type, expression)                                                  \
-  static void store_##name##_##middle(const piece *in, char *p, int64_t step, int64_t n) {      \
-    if (step == (int64_t)sizeof(type)) {                                                        \
-      for (int64_t k = 0; k < n; k++) {                                                         \
-        __typeof__(in->middle[0]) v = in->middle[k];                                            \
-        type stored = (type)(expression);                                                       \
-        memcpy(p + (size_t)k * sizeof stored, &stored, sizeof stored);                          \
-      }                                                                                         \
-      return;                                                                                   \
-    }                                                                                           \
-    for (int64_t k = 0; k < n; k++, p += step) {                                                \
-      __typeof__(in->middle[0]) v = in->middle[k];                                              \
-      type stored = (type)(expression);                                                         \
-      memcpy(p, &stored, sizeof stored);                                                        \
-    }                                                                                           \
+#define STORER(name, middle, type, expression)                                             \
+  static void store_##name##_##middle(const piece *in, char *p, int64_t step, int64_t n) { \
+    if (step == (int64_t)sizeof(type)) {                                                   \
+      for (int64_t k = 0; k < n; k++) {                                                    \
+        __typeof__(in->middle[0]) v = in->middle[k];                                       \
+        type stored = (type)(expression);                                                  \
+        memcpy(p + (size_t)k * sizeof stored, &stored, sizeof stored);                     \
+      }                                                                                    \
+      return;                                                                              \
+    }                                                                                      \
+    for (int64_t k = 0; k < n; k++, p += step) {                                           \
+      __typeof__(in->middle[0]) v = in->middle[k];                                         \
+      type stored = (type)(expression);                                                    \
+      memcpy(p, &stored, sizeof stored);                                                   \
+    }                                                                                      \
   }
 /* The same cast from all four intermediate types; floats to integers by the rules of ait_element_set_f64. */
 #define STORERS(name, type, from_int, from_float) \
@@ -101,8 +101,10 @@ typedef enum middle_type { MIDDLE_I64, MIDDLE_U64, MIDDLE_F32, MIDDLE_F64 } midd
 typedef void (*load_fn)(piece *out, const char *p, int64_t step, int64_t n);
 typedef void (*store_fn)(const piece *in, char *p, int64_t step, int64_t n);
 
-#define ROW(load, middle, store) \
-  { load_##load, MIDDLE_##middle, {store_##store##_i64, store_##store##_u64, store_##store##_f32, store_##store##_f64} }
+#define ROW(load, middle, store)                                                                                         \
+  {                                                                                                                      \
+    load_##load, MIDDLE_##middle, { store_##store##_i64, store_##store##_u64, store_##store##_f32, store_##store##_f64 } \
+  }
 static const struct {
   load_fn load;
   middle_type middle;
@@ -312,7 +314,8 @@ ait_status ait_tensor_copy(const ait_tensor *dst, const ait_tensor *src) {
     return ait_error(AIT_CODE_INVALID_ARGUMENT, "cannot copy a tensor of shape %s into one of shape %s", from, to);
   }
   if (ait_dtype_size(dst->dtype) == 0 || ait_dtype_size(src->dtype) == 0) {
-    return ait_error(AIT_CODE_INVALID_ARGUMENT, "cannot copy: unknown dtype %d", ait_dtype_size(dst->dtype) ? (int)src->dtype : (int)dst->dtype);
+    return ait_error(AIT_CODE_INVALID_ARGUMENT, "cannot copy: unknown dtype %d",
+                     ait_dtype_size(dst->dtype) ? (int)src->dtype : (int)dst->dtype);
   }
   if (ait_tensor_count(dst) == 0) return AIT_OK;
   copy_plan plan = plan_make(dst, src);

@@ -50,7 +50,8 @@ ait_status ait_data_load(ait_allocator a, const char *path, ait_data **out) {
   ait_status status;
   if (ait_ends_with(path, ".npz")) status = ait_npz_read(path, &data->file);
   else if (ait_ends_with(path, ".npy")) status = load_npy(data, path);
-  else status = ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "cannot read data '%s': unknown kind of file", path), "use .npz or .npy");
+  else
+    status = ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "cannot read data '%s': unknown kind of file", path), "use .npz or .npy");
   if (status != AIT_OK) {
     ait_data_destroy(data);
     return status;

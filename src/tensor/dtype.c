@@ -33,7 +33,7 @@ uint16_t ait_f32_to_f16(float f) { return f32_to_f16(f); }
 float ait_bf16_to_f32(uint16_t h) { return bf16_to_f32(h); }
 uint16_t ait_f32_to_bf16(float f) { return f32_to_bf16(f); }
 
-/* A double with its lowest bit set when digits were cut off: rounding that float once more gives the correctly rounded result (rounding to
+/* The double as a float whose lowest bit is set when digits were cut off: rounding that float once more gives the correctly rounded result (rounding to
  * odd; Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). */
 static float f64_to_f32_odd(double d) {
   float f = (float)d;
@@ -49,8 +49,8 @@ uint16_t ait_f64_to_bf16(double d) { return ait_f32_to_bf16(f64_to_f32_odd(d)); 
 /* ---- 8-bit floats (OCP 8-bit Floating Point Specification 1.0; the "fnuz" forms: arXiv 2206.02915) ------------------------------------*/
 typedef struct f8_format {
   int32_t mantissa_bits, bias;
-  bool fnuz;         /* one NaN (0x80), no infinities, no negative zero */
-  uint8_t overflow;  /* what torch gives for magnitudes that round beyond the largest */
+  bool fnuz;             /* one NaN (0x80), no infinities, no negative zero */
+  uint8_t overflow;      /* what torch gives for magnitudes that round beyond the largest */
   uint8_t first_special; /* magnitudes from here on are no numbers (not fnuz) */
 } f8_format;
 
@@ -113,9 +113,9 @@ uint8_t ait_f32_to_f8(float v, ait_dtype dtype) {
 #define LOAD(type, name, p) \
   type name;                \
   memcpy(&name, p, sizeof name)
-#define STORE(type, p, value)      \
-  do {                             \
-    type stored_ = (type)(value);  \
+#define STORE(type, p, value)            \
+  do {                                   \
+    type stored_ = (type)(value);        \
     memcpy(p, &stored_, sizeof stored_); \
   } while (0)
 
@@ -125,9 +125,7 @@ static double small_float(const void *p, ait_dtype d) {
   return (double)(d == AIT_BF16 ? ait_bf16_to_f32(h) : ait_f16_to_f32(h));
 }
 
-ait_dtype ait_dtype_component(ait_dtype d) {
-  return d == AIT_C32 ? AIT_F16 : d == AIT_C64 ? AIT_F32 : d == AIT_C128 ? AIT_F64 : d;
-}
+ait_dtype ait_dtype_component(ait_dtype d) { return d == AIT_C32 ? AIT_F16 : d == AIT_C64 ? AIT_F32 : d == AIT_C128 ? AIT_F64 : d; }
 
 double ait_element_f64(const void *p, ait_dtype dtype) {
   switch (dtype) {

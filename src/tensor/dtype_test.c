@@ -15,8 +15,8 @@ typedef struct format {
 } format;
 
 static const format formats[] = {
-    {AIT_F16, 5, 10, 15, true, false},     {AIT_BF16, 8, 7, 127, true, false},    {AIT_F8E4M3FN, 4, 3, 7, false, false},
-    {AIT_F8E5M2, 5, 2, 15, true, false},   {AIT_F8E4M3FNUZ, 4, 3, 8, false, true}, {AIT_F8E5M2FNUZ, 5, 2, 16, false, true},
+    {AIT_F16, 5, 10, 15, true, false},   {AIT_BF16, 8, 7, 127, true, false},     {AIT_F8E4M3FN, 4, 3, 7, false, false},
+    {AIT_F8E5M2, 5, 2, 15, true, false}, {AIT_F8E4M3FNUZ, 4, 3, 8, false, true}, {AIT_F8E5M2FNUZ, 5, 2, 16, false, true},
 };
 
 static int format_bits(const format *f) { return 1 + f->exponent_bits + f->mantissa_bits; }
@@ -27,8 +27,8 @@ static double by_definition(const format *f, uint32_t code) {
   if (f->fnuz && sign && !exponent && !mantissa) return NAN;
   if (f->infinities && exponent == top) return mantissa ? NAN : sign ? -INFINITY : INFINITY;
   if (!f->infinities && !f->fnuz && exponent == top && mantissa == (1u << f->mantissa_bits) - 1) return NAN;
-  double value = exponent ? ldexp(1.0 + ldexp(mantissa, -f->mantissa_bits), (int)exponent - f->bias)
-                          : ldexp(mantissa, 1 - f->bias - f->mantissa_bits);
+  double value =
+      exponent ? ldexp(1.0 + ldexp(mantissa, -f->mantissa_bits), (int)exponent - f->bias) : ldexp(mantissa, 1 - f->bias - f->mantissa_bits);
   return sign ? -value : value;
 }
 
@@ -183,10 +183,21 @@ static void names_and_promotion(void **state) {
   static const struct {
     ait_dtype a, b, result;
   } cases[] = {
-      {AIT_U8, AIT_I8, AIT_I16},     {AIT_U8, AIT_I32, AIT_I32},     {AIT_BOOL, AIT_U8, AIT_U8},      {AIT_I64, AIT_F16, AIT_F16},
-      {AIT_F16, AIT_BF16, AIT_F32},  {AIT_BF16, AIT_F64, AIT_F64},   {AIT_C32, AIT_F32, AIT_C64},     {AIT_C64, AIT_F64, AIT_C128},
-      {AIT_I64, AIT_C32, AIT_C32},   {AIT_BF16, AIT_C32, AIT_C64},   {AIT_U16, AIT_I16, AIT_DTYPE_NONE}, {AIT_U16, AIT_F16, AIT_F16},
-      {AIT_F8E5M2, AIT_F32, AIT_DTYPE_NONE}, {AIT_F8E5M2, AIT_F8E5M2, AIT_F8E5M2}, {AIT_U32, AIT_C64, AIT_DTYPE_NONE},
+      {AIT_U8, AIT_I8, AIT_I16},
+      {AIT_U8, AIT_I32, AIT_I32},
+      {AIT_BOOL, AIT_U8, AIT_U8},
+      {AIT_I64, AIT_F16, AIT_F16},
+      {AIT_F16, AIT_BF16, AIT_F32},
+      {AIT_BF16, AIT_F64, AIT_F64},
+      {AIT_C32, AIT_F32, AIT_C64},
+      {AIT_C64, AIT_F64, AIT_C128},
+      {AIT_I64, AIT_C32, AIT_C32},
+      {AIT_BF16, AIT_C32, AIT_C64},
+      {AIT_U16, AIT_I16, AIT_DTYPE_NONE},
+      {AIT_U16, AIT_F16, AIT_F16},
+      {AIT_F8E5M2, AIT_F32, AIT_DTYPE_NONE},
+      {AIT_F8E5M2, AIT_F8E5M2, AIT_F8E5M2},
+      {AIT_U32, AIT_C64, AIT_DTYPE_NONE},
   };
   for (size_t i = 0; i < AIT_COUNT(cases); i++) {
     assert_int_equal(ait_dtype_promote(cases[i].a, cases[i].b), cases[i].result);
@@ -196,11 +207,16 @@ static void names_and_promotion(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(all_codes_decode),          cmocka_unit_test(all_codes_survive_a_round_trip),
-      cmocka_unit_test(all_middles_round_to_even), cmocka_unit_test(overflow_is_torchs),
-      cmocka_unit_test(e8m0_is_an_exponent),       cmocka_unit_test(doubles_round_once),
-      cmocka_unit_test(floats_become_integers),    cmocka_unit_test(integers_wrap),
-      cmocka_unit_test(complex_parts),             cmocka_unit_test(names_and_promotion),
+      cmocka_unit_test(all_codes_decode),
+      cmocka_unit_test(all_codes_survive_a_round_trip),
+      cmocka_unit_test(all_middles_round_to_even),
+      cmocka_unit_test(overflow_is_torchs),
+      cmocka_unit_test(e8m0_is_an_exponent),
+      cmocka_unit_test(doubles_round_once),
+      cmocka_unit_test(floats_become_integers),
+      cmocka_unit_test(integers_wrap),
+      cmocka_unit_test(complex_parts),
+      cmocka_unit_test(names_and_promotion),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@ static const struct {
   char text[4];
   ait_dtype dtype;
 } descr_table[] = {
-    {"b1", AIT_BOOL}, {"u1", AIT_U8},  {"i1", AIT_I8},  {"u2", AIT_U16}, {"i2", AIT_I16}, {"u4", AIT_U32},  {"i4", AIT_I32},
+    {"b1", AIT_BOOL}, {"u1", AIT_U8},  {"i1", AIT_I8},  {"u2", AIT_U16}, {"i2", AIT_I16}, {"u4", AIT_U32}, {"i4", AIT_I32},
     {"u8", AIT_U64},  {"i8", AIT_I64}, {"f2", AIT_F16}, {"f4", AIT_F32}, {"f8", AIT_F64}, {"c8", AIT_C64}, {"c16", AIT_C128},
 };
 
@@ -100,7 +100,7 @@ static ait_status parse_entry(cursor *c, int *seen, ait_npy_header *out) {
   const char *key, *value;
   size_t length, value_length;
   if (!parse_string(c, &key, &length) || !accept(c, ':')) return malformed("not a dict with string keys");
-  int which = length == 5 && memcmp(key, "descr", 5) == 0           ? KEY_DESCR
+  int which = length == 5 && memcmp(key, "descr", 5) == 0             ? KEY_DESCR
               : length == 13 && memcmp(key, "fortran_order", 13) == 0 ? KEY_ORDER
               : length == 5 && memcmp(key, "shape", 5) == 0           ? KEY_SHAPE
                                                                       : 0;

@@ -1,6 +1,7 @@
 /* Sets of named tensors, and .npz archives of them: ZIP files (PKWARE APPNOTE 6.3.10) with one .npy member for each.
  *
- * Reading goes through libzip. Writing is done here: stored members, in order, with a fixed time, so that equal contents give equal bytes. */
+ * Reading goes through libzip. Writing is done here: stored members, in order, with a fixed time, so that equal contents give equal bytes.
+ */
 #include "tensor/npy.h"
 
 #include <stdlib.h>
@@ -42,7 +43,8 @@ const ait_tensor *ait_tensor_file_find(const ait_tensor_file *f, const char *nam
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------------------------*/
-/* An archive may unpack to this much, or to UNPACK_RATIO times its own size when that is more. Deflate reaches 1:1000, real data does not. */
+/* An archive may unpack to this much, or to UNPACK_RATIO times its own size when that is more. Deflate reaches 1:1000, real data does not.
+ */
 static const uint64_t UNPACK_MIN = (uint64_t)1 << 30;
 enum { UNPACK_RATIO = 64 };
 
@@ -109,7 +111,8 @@ static ait_status read_member(zip_t *archive, zip_uint64_t index, uint64_t *budg
   }
   size_t length = strlen(info.name);
   if (length && info.name[length - 1] == '/' && info.size == 0) return AIT_OK; /* a folder */
-  if (length <= 4 || !ait_ends_with(info.name, ".npy")) return ait_error(AIT_CODE_INVALID_MODEL, "member '%s' is not an .npy file", info.name);
+  if (length <= 4 || !ait_ends_with(info.name, ".npy"))
+    return ait_error(AIT_CODE_INVALID_MODEL, "member '%s' is not an .npy file", info.name);
   if (info.size > *budget) {
     return ait_error(AIT_CODE_LIMIT, "member '%s' would unpack to %llu bytes", info.name, (unsigned long long)info.size);
   }

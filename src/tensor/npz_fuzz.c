@@ -22,6 +22,7 @@ static void check_npy_round_trip(const ait_tensor *t) {
   ait_text_deinit(&text);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ait_tensor t;
   ait_status status = ait_npy_parse(ait_allocator_default(), data, size, &t);

@@ -328,12 +328,18 @@ static void npz_damage_is_harmless(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(npy_versions_and_orders),   cmocka_unit_test(npy_shapes),
-      cmocka_unit_test(npy_big_endian_is_swapped), cmocka_unit_test(npy_booleans_become_0_and_1),
-      cmocka_unit_test(npy_refuses),               cmocka_unit_test(npz_round_trip),
-      cmocka_unit_test(npz_survives_failures),     cmocka_unit_test(npz_bytes_are_the_same),
-      cmocka_unit_test(npz_deflated),              cmocka_unit_test(npz_refuses),
-      cmocka_unit_test(npz_bombs_are_refused),     cmocka_unit_test(npz_damage_is_harmless),
+      cmocka_unit_test(npy_versions_and_orders),
+      cmocka_unit_test(npy_shapes),
+      cmocka_unit_test(npy_big_endian_is_swapped),
+      cmocka_unit_test(npy_booleans_become_0_and_1),
+      cmocka_unit_test(npy_refuses),
+      cmocka_unit_test(npz_round_trip),
+      cmocka_unit_test(npz_survives_failures),
+      cmocka_unit_test(npz_bytes_are_the_same),
+      cmocka_unit_test(npz_deflated),
+      cmocka_unit_test(npz_refuses),
+      cmocka_unit_test(npz_bombs_are_refused),
+      cmocka_unit_test(npz_damage_is_harmless),
   };
   return cmocka_run_group_tests(tests, make_path, remove_path);
 }

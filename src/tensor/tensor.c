@@ -112,7 +112,8 @@ static ait_status checked_bytes(ait_dtype dtype, int32_t rank, const int64_t *sh
   for (int32_t i = 0; i < rank; i++) {
     if (shape[i] < 0) return ait_error(AIT_CODE_INVALID_ARGUMENT, "dimension %d has the negative size %lld", i, (long long)shape[i]);
     if (shape[i] == 0) empty = true;
-    else if (ait_mul_overflows(span, shape[i], &span)) return ait_error(AIT_CODE_LIMIT, "the size of a tensor overflows at dimension %d", i);
+    else if (ait_mul_overflows(span, shape[i], &span))
+      return ait_error(AIT_CODE_LIMIT, "the size of a tensor overflows at dimension %d", i);
   }
   *out = empty ? 0 : (size_t)span;
   return AIT_OK;

@@ -165,7 +165,8 @@ static void copies_match_single_elements(void **state) {
     }
     ait_dtype from = (ait_dtype)(1 + random_below(21)), to = random_below(3) ? (ait_dtype)(1 + random_below(21)) : from;
     ait_tensor src = random_view(from_memory, from, rank, shape, true), dst = random_view(to_memory, to, rank, shape, false);
-    for (int64_t i = 0; i < count; i++) ait_element_set_f64(element_of(&src, i), from, (double)(random_below(200) - (from == AIT_U64 ? 0 : 60)));
+    for (int64_t i = 0; i < count; i++)
+      ait_element_set_f64(element_of(&src, i), from, (double)(random_below(200) - (from == AIT_U64 ? 0 : 60)));
     assert_null(ait_tensor_copy(&dst, &src));
     for (int64_t i = 0; i < count; i++) {
       char wanted[16];
@@ -205,13 +206,27 @@ static void dims_evaluate(void **state) {
     ait_dim_op op;
     int64_t a, b, result; /* INT64_MIN: none */
   } cases[] = {
-      {AIT_DIM_ADD, 2, 3, 5},          {AIT_DIM_SUB, 2, 3, -1},        {AIT_DIM_MUL, -4, 3, -12},
-      {AIT_DIM_FLOORDIV, -7, 2, -4},   {AIT_DIM_FLOORDIV, 7, -2, -4},  {AIT_DIM_FLOORDIV, 7, 0, INT64_MIN},
-      {AIT_DIM_CEILDIV, 7, 2, 4},      {AIT_DIM_CEILDIV, -7, 2, -3},   {AIT_DIM_CEILDIV, 8, 2, 4},
-      {AIT_DIM_MOD, -7, 3, 2},         {AIT_DIM_MOD, 7, -3, -2},       {AIT_DIM_MOD, 7, 0, INT64_MIN},
-      {AIT_DIM_MIN, 2, 3, 2},          {AIT_DIM_MAX, 2, 3, 3},         {AIT_DIM_POW, 3, 4, 81},
-      {AIT_DIM_POW, 2, 62, 1LL << 62}, {AIT_DIM_POW, 2, 63, INT64_MIN}, {AIT_DIM_POW, 2, -1, INT64_MIN},
-      {AIT_DIM_POW, 5, 0, 1},          {AIT_DIM_ADD, INT64_MAX, 1, INT64_MIN}, {AIT_DIM_FLOORDIV, INT64_MIN + 1, -1, INT64_MAX},
+      {AIT_DIM_ADD, 2, 3, 5},
+      {AIT_DIM_SUB, 2, 3, -1},
+      {AIT_DIM_MUL, -4, 3, -12},
+      {AIT_DIM_FLOORDIV, -7, 2, -4},
+      {AIT_DIM_FLOORDIV, 7, -2, -4},
+      {AIT_DIM_FLOORDIV, 7, 0, INT64_MIN},
+      {AIT_DIM_CEILDIV, 7, 2, 4},
+      {AIT_DIM_CEILDIV, -7, 2, -3},
+      {AIT_DIM_CEILDIV, 8, 2, 4},
+      {AIT_DIM_MOD, -7, 3, 2},
+      {AIT_DIM_MOD, 7, -3, -2},
+      {AIT_DIM_MOD, 7, 0, INT64_MIN},
+      {AIT_DIM_MIN, 2, 3, 2},
+      {AIT_DIM_MAX, 2, 3, 3},
+      {AIT_DIM_POW, 3, 4, 81},
+      {AIT_DIM_POW, 2, 62, 1LL << 62},
+      {AIT_DIM_POW, 2, 63, INT64_MIN},
+      {AIT_DIM_POW, 2, -1, INT64_MIN},
+      {AIT_DIM_POW, 5, 0, 1},
+      {AIT_DIM_ADD, INT64_MAX, 1, INT64_MIN},
+      {AIT_DIM_FLOORDIV, INT64_MIN + 1, -1, INT64_MAX},
   };
   for (size_t i = 0; i < AIT_COUNT(cases); i++) {
     ait_dim_expr dims[] = {{AIT_DIM_CONST, 0, 0, cases[i].a}, {AIT_DIM_SYMBOL, 0, 0, 0}, {cases[i].op, 0, 1, 0}};
@@ -381,13 +396,20 @@ static void weights_are_checked(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(storage_counts),           cmocka_unit_test(tensors_check_sizes),
-      cmocka_unit_test(contiguity),               cmocka_unit_test(strides_are_bounded),
-      cmocka_unit_test(copies_match_single_elements), cmocka_unit_test(copies_refuse),
-      cmocka_unit_test(unsigned_64_keeps_its_range), cmocka_unit_test(dims_evaluate),
-      cmocka_unit_test(dims_refuse),              cmocka_unit_test(compare_tolerances),
-      cmocka_unit_test(compare_specials),         cmocka_unit_test(compare_integers_exactly),
-      cmocka_unit_test(compare_complex_and_strides), cmocka_unit_test(weights_survive_failures),
+      cmocka_unit_test(storage_counts),
+      cmocka_unit_test(tensors_check_sizes),
+      cmocka_unit_test(contiguity),
+      cmocka_unit_test(strides_are_bounded),
+      cmocka_unit_test(copies_match_single_elements),
+      cmocka_unit_test(copies_refuse),
+      cmocka_unit_test(unsigned_64_keeps_its_range),
+      cmocka_unit_test(dims_evaluate),
+      cmocka_unit_test(dims_refuse),
+      cmocka_unit_test(compare_tolerances),
+      cmocka_unit_test(compare_specials),
+      cmocka_unit_test(compare_integers_exactly),
+      cmocka_unit_test(compare_complex_and_strides),
+      cmocka_unit_test(weights_survive_failures),
       cmocka_unit_test(weights_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
