@@ -1,4 +1,5 @@
-/* Operators against PyTorch's answers: tests/data/ref/nn.json lists calls, nn.npz holds their tensors (made by nn_cases.py there). */
+/* Operators against PyTorch's answers: tests/data/ref/nn.json and raw.json list calls, nn.npz and raw.npz hold their tensors (made by
+ * nn_cases.py there). */
 #include "backends/reference/nn.h"
 
 #include <json-c/json.h>
@@ -95,8 +96,16 @@ static bool agrees(bench *b, json_object *want, const ait_tensor *got, const cha
   return same;
 }
 
+static bool value_agrees(bench *b, json_object *want, const ait_ref_value *got, const char *what) {
+  json_object *list;
+  if (!member(want, "list", &list)) return got->type == AIT_TYPE_TENSOR && agrees(b, want, &got->as.tensor, what);
+  bool ok = got->type == AIT_TYPE_TENSOR_LIST && got->as.list.count == json_object_array_length(list);
+  for (uint32_t i = 0; ok && i < got->as.list.count; ++i) ok = agrees(b, json_object_array_get_idx(list, i), &got->as.list.items[i], what);
+  return ok;
+}
+
 static bool run_case(bench *b, json_object *c, size_t index, bool fp64) {
-  json_object *args, *outs, *after;
+  json_object *args, *outs, *after, *inplace;
   member(c, "args", &args);
   member(c, "out", &outs);
   uint32_t arg_count = (uint32_t)json_object_array_length(args), out_count = (uint32_t)json_object_array_length(outs), results[8];
@@ -111,9 +120,11 @@ static bool run_case(bench *b, json_object *c, size_t index, bool fp64) {
   for (uint32_t i = 0; i < out_count; ++i) {
     json_object *o = json_object_array_get_idx(outs, i);
     results[i] = b->count;
-    values[b->count++] = (ait_region_value){.name = "y", .type = AIT_TYPE_TENSOR, .dtype = ait_dtype_from_name(text_of(o, "dtype")), .rank = -1};
+    const char *dtype = text_of(o, "dtype");
+    values[b->count++] = (ait_region_value){.name = "y", .type = dtype ? AIT_TYPE_TENSOR : AIT_TYPE_TENSOR_LIST, .dtype = ait_dtype_from_name(dtype ? dtype : ""), .rank = -1};
   }
-  ait_region_node node = {.op = text_of(c, "op"), .arg_count = arg_count, .args = list, .result_count = out_count, .results = results, .name = "n", .module = ""};
+  uint32_t flags = member(c, "inplace", &inplace) ? AIT_NODE_INPLACE : 0;
+  ait_region_node node = {.op = text_of(c, "op"), .flags = flags, .arg_count = arg_count, .args = list, .result_count = out_count, .results = results, .name = "n", .module = ""};
   ait_region region = {.struct_size = sizeof region, .version = AIT_REGION_VERSION, .value_count = b->count, .values = values, .node_count = 1, .nodes = &node};
   char what[160];
   snprintf(what, sizeof what, "case %zu %s%s", index, node.op, fp64 ? " (fp64)" : "");
@@ -121,7 +132,7 @@ static bool run_case(bench *b, json_object *c, size_t index, bool fp64) {
   bool ok = status == AIT_OK;
   if (!ok) printf("%s: %s\n", what, ait_status_message(status));
   ait_status_free(status);
-  for (uint32_t i = 0; ok && !fp64 && i < out_count; ++i) ok = agrees(b, json_object_array_get_idx(outs, i), &made[i].as.tensor, what);
+  for (uint32_t i = 0; ok && !fp64 && i < out_count; ++i) ok = value_agrees(b, json_object_array_get_idx(outs, i), &made[i], what);
   if (ok && !fp64 && member(c, "after", &after)) {
     json_object_object_foreach(after, key, value) ok = ok && agrees(b, value, &table[list[atoi(key)].as.value].as.tensor, what);
   }
@@ -130,13 +141,12 @@ static bool run_case(bench *b, json_object *c, size_t index, bool fp64) {
   return ok;
 }
 
-static void test_cases(void **state) {
-  AIT_UNUSED(state);
+static void run_file(const char *npz, const char *json) {
   bench b = {0};
   ait_arena_init(&b.arena, ait_allocator_default());
   ait_tensor_file_init(&b.file, ait_allocator_default());
-  assert_null(ait_npz_read(AIT_TEST_DATA "/ref/nn.npz", &b.file));
-  json_object *root = json_object_from_file(AIT_TEST_DATA "/ref/nn.json"), *cases;
+  assert_null(ait_npz_read(npz, &b.file));
+  json_object *root = json_object_from_file(json), *cases;
   assert_non_null(root);
   assert_true(member(root, "cases", &cases));
   size_t n = json_object_array_length(cases), failed = 0;
@@ -151,7 +161,17 @@ static void test_cases(void **state) {
   assert_int_equal(failed, 0);
 }
 
+static void test_nn(void **state) {
+  AIT_UNUSED(state);
+  run_file(AIT_TEST_DATA "/ref/nn.npz", AIT_TEST_DATA "/ref/nn.json");
+}
+
+static void test_raw(void **state) {
+  AIT_UNUSED(state);
+  run_file(AIT_TEST_DATA "/ref/raw.npz", AIT_TEST_DATA "/ref/raw.json");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nn), cmocka_unit_test(test_raw)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -356,6 +356,7 @@ ait_status ait_ref_isin(ait_ref_call *call) {
   AIT_GOTO(floats ? ait_ref_as_f64(call, &elements, &wanted) : ait_ref_as_i64(call, &elements, &wanted));
   AIT_GOTO(sort_line(call, &keys, false, &s));
   AIT_GOTO(ait_ref_new(call, 0, AIT_BOOL, elements.rank, elements.shape, &out));
+  n -= count_nans(&s); /* equal to nothing */
   for (int64_t i = 0; i < count; ++i) {
     bool found;
     if (floats) {

@@ -94,9 +94,13 @@ REAL(frac, a - trunc(a))
 REAL(deg2rad, a *(M_PI / 180))
 REAL(rad2deg, a *(180 / M_PI))
 
-static double sinc_of(double a) { return a == 0 ? 1 : sin(M_PI * a) / (M_PI * a); }
+/* The angle is rounded as torch's is. */
+static double sinc_of(double a, ait_dtype dtype) {
+  double angle = dtype == AIT_F64 ? M_PI * a : (double)(float)(M_PI * a);
+  return a == 0 ? 1 : sin(angle) / angle;
+}
 static double complex csinc_of(double complex a) { return a == 0 ? 1 : csin(M_PI * a) / (M_PI * a); }
-REAL_AND_COMPLEX(sinc, sinc_of(a), csinc_of(a))
+REAL_AND_COMPLEX(sinc, sinc_of(a, p->dtype), csinc_of(a))
 
 PREDICATE(logical_not, a == 0, a == 0, a == 0)
 PREDICATE(isnan, isnan(a), 0, has_nan(a))

@@ -665,6 +665,8 @@ static ait_status part_of_complex(ait_ref_call *call, const ait_tensor *t, int64
   return give_view(call, t, v);
 }
 VIEW(real, return ait_dtype_is_complex(t->dtype) ? part_of_complex(call, t, 0) : give_view(call, t, *t);)
+/* Real tensors are their own conjugates. */
+VIEW(conj, return ait_dtype_is_complex(t->dtype) ? ait_ref_conj_physical(call) : give_view(call, t, *t);)
 VIEW(imag, {
   if (!ait_dtype_is_complex(t->dtype)) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the tensor is not complex");
   return part_of_complex(call, t, 1);

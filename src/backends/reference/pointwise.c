@@ -108,8 +108,11 @@ static void place_operand(map_job *job, uint32_t i, const ait_ref_operand *o, ai
     return;
   }
   job->numbers[i] = o->scalar;
+  if (domain != AIT_REF_F) return;
+  /* torch computes halves in float32, but compares them as they are */
   bool reduced = job->params.dtype == AIT_F32 || job->params.dtype == AIT_F16 || job->params.dtype == AIT_BF16;
-  if (domain == AIT_REF_F && reduced) job->numbers[i].f = (double)(float)o->scalar.f; /* torch computes halves in float32 */
+  if (job->out_domain == AIT_REF_I) ait_ref_round_to(job->params.dtype, 1, &job->numbers[i].f);
+  else if (reduced) job->numbers[i].f = (double)(float)o->scalar.f;
 }
 
 /* Laid out like the first operand of the whole shape. */

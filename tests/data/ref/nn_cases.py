@@ -1,11 +1,13 @@
 """Makes nn.json and nn.npz: operator calls with PyTorch's answers, for src/backends/reference/nn_test.c.
 
     python nn_cases.py        # needs torch; writes beside itself
+    python nn_cases.py raw    # raw.json and raw.npz from raw_cases_list.py
 """
-import json, math, os
+import json, math, os, sys
 import numpy as np, torch
 import torch.nn.functional as F
 
+NAME = sys.argv[1] if len(sys.argv) > 1 else "nn"
 torch.manual_seed(7)
 here = os.path.dirname(os.path.abspath(__file__))
 arrays, cases = {}, []
@@ -45,6 +47,9 @@ TOL = {torch.float32: (2e-5, 2e-6), torch.float64: (1e-10, 1e-12), torch.float16
 def results(outs, tol, shape_only):
     enc = []
     for o in outs:
+        if isinstance(o, (list, tuple)):
+            enc.append({"list": results(o, tol, shape_only)})
+            continue
         e = tensor(o)
         e["tol"] = list(tol or TOL.get(o.dtype, (0, 0)))
         if shape_only: e["shape_only"] = True
@@ -66,9 +71,10 @@ def full_args(schema, args, kwargs):
     return out
 
 
-def case(op, *args, tol=None, shape_only=False, after=(), **kwargs):
-    """op: 'conv2d' or 'conv2d.padding'"""
+def case(op, *args, tol=None, shape_only=False, after=(), inplace=False, **kwargs):
+    """op: 'conv2d' or 'conv2d.padding'. inplace: add_ for add, whose row and node the test uses with the in-place flag"""
     packet, _, overload = op.partition(".")
+    if inplace: packet, after = packet + "_", (0,)
     fn = getattr(getattr(torch.ops.aten, packet), overload or "default")
     full = full_args(fn._schema, args, kwargs)
     enc = [encode(a) for a in full]
@@ -76,8 +82,10 @@ def case(op, *args, tol=None, shape_only=False, after=(), **kwargs):
     pos = [a for a, p in zip(run, fn._schema.arguments) if not p.kwarg_only]
     kw = {p.name: a for a, p in zip(run, fn._schema.arguments) if p.kwarg_only and a is not None}
     out = fn(*pos, **kw)
-    outs = [o for o in (out if isinstance(out, (tuple, list)) else [out])]
+    one_list = len(fn._schema.returns) == 1 and isinstance(out, (tuple, list))
+    outs = [out] if one_list else [o for o in (out if isinstance(out, (tuple, list)) else [out])]
     c = {"op": "aten." + op, "args": enc, "out": results(outs, tol, shape_only)}
+    if inplace: c["inplace"] = True
     if after: c["after"] = {str(i): results([run[i]], tol, False)[0] for i in after}
     cases.append(c)
 
@@ -89,9 +97,9 @@ def core(op, args, out, tol=None):
 
 r = torch.randn
 nan, inf = math.nan, math.inf
-exec(open(os.path.join(here, "nn_cases_list.py")).read())
+exec(open(os.path.join(here, f"{NAME}_cases_list.py")).read())
 
-np.savez_compressed(os.path.join(here, "nn.npz"), **arrays)
-with open(os.path.join(here, "nn.json"), "w") as f:
+np.savez_compressed(os.path.join(here, f"{NAME}.npz"), **arrays)
+with open(os.path.join(here, f"{NAME}.json"), "w") as f:
     f.write('{"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}\n")
 print(len(cases), "cases", sum(a.nbytes for a in arrays.values()), "bytes")
