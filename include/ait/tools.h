@@ -21,6 +21,8 @@ AIT_API AIT_MUST_USE ait_status ait_opt(const char *model_path, const char *pass
                                         char **out_text);
 /* All operators: name, schema, dialects, whether the reference runs it. */
 AIT_API AIT_MUST_USE ait_status ait_ops(char **out_json);
+/* The same list as a Markdown page, docs/operators.md. */
+AIT_API AIT_MUST_USE ait_status ait_ops_page(char **out_markdown);
 /* Operators of a model that ait lacks: unknown ones, and known ones that nothing can run. */
 AIT_API AIT_MUST_USE ait_status ait_ops_missing(const char *model_path, const ait_load_options *options, char **out_json);
 /* Passes and pipelines with their help texts. */

@@ -28,9 +28,19 @@ static int ops_missing(const cli_args *args, const char *path) {
   return n ? CLI_NO : CLI_DONE;
 }
 
+static int ops_page(void) {
+  char *text = NULL;
+  ait_status status = ait_ops_page(&text);
+  if (status != AIT_OK) return cli_fail(status);
+  fputs(text, stdout);
+  ait_string_free(text);
+  return CLI_DONE;
+}
+
 int cli_cmd_ops(const cli_args *args) {
   const char *path = cli_option(args, "missing");
   if (path) return ops_missing(args, path);
+  if (cli_flag(args, "markdown")) return ops_page();
   int code;
   char *text = NULL;
   ait_status status = ait_ops(&text);

@@ -48,7 +48,7 @@ void ait_ops_markdown(ait_text *out) {
   size_t runs = 0;
   for (size_t i = 0; i < ait_op_count(); ++i) runs += ait_op_runs(ait_op_at(i));
   ait_text_printf(out,
-                  "# Operators\n\nMade from `src/ir/ops.inc` by `ait ops`. %zu operators, %zu of them run on the reference backend.\n"
+                  "# Operators\n\nMade from `src/ir/ops.inc` by `ait ops --markdown`. %zu operators, %zu of them run on the reference backend.\n"
                   "In-place variants (`aten.add_.Tensor`) have no row: they are the functional operator with a flag.\n",
                   ait_op_count(), runs);
   write_section("Core", "Pure values: what passes produce and fast backends take.", AIT_DIALECT_CORE, out);

@@ -68,6 +68,13 @@ ait_status ait_ops(char **out) {
   return ait_put_finish(&t, out);
 }
 
+ait_status ait_ops_page(char **out) {
+  ait_text t;
+  ait_text_init(&t, ait_allocator_default());
+  ait_ops_markdown(&t);
+  return ait_put_finish(&t, out);
+}
+
 /* Names of the file's operators with why each is missing. */
 ait_status ait_ops_missing(const char *path, const ait_load_options *options, char **out) {
   ait_load_options defaults;
