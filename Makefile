@@ -1,5 +1,5 @@
 # Thin: each line calls a tool that can be called alone.
-.PHONY: demo test check build bench lint fuzz setup setup-all asan tsan python clean
+.PHONY: demo test check build bench lint fuzz docs setup setup-all asan tsan python clean
 JOBS ?= $(shell nproc)
 
 # Installs what is missing, builds, and runs the main job on the bundled model.
@@ -50,6 +50,10 @@ lint:
 	tools/check_rooms
 	tools/check_text
 	tools/check_format
+
+# Pages that are made from the program: after a change of options.inc, ops.inc or a quoted file.
+docs: build
+	tools/gen_docs build/release/bin/ait
 
 setup:
 	tools/setup core
