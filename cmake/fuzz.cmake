@@ -20,7 +20,7 @@ foreach(file IN LISTS fuzz_files)
     set(seeds)
   endif()
   add_test(NAME fuzz/${name} COMMAND ${target} -max_total_time=${AIT_FUZZ_SECONDS} -timeout=10 -rss_limit_mb=2048
-                                     -artifact_prefix=${work}/crash- ${work} ${seeds})
+                                     -artifact_prefix=${work}- ${work} ${seeds})
   set_tests_properties(fuzz/${name} PROPERTIES TIMEOUT 300)
   list(APPEND fuzz_targets ${target})
 endforeach()

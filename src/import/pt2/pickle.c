@@ -125,12 +125,15 @@ static ait_status add_items(machine *m, ait_pickle *to, ait_pickle *const *items
   return AIT_OK;
 }
 
+/* The stack from `first` on. There may be none yet: NULL plus zero is undefined in C17. */
+static ait_pickle *const *stack_from(const machine *m, size_t first) { return m->stack ? m->stack + first : NULL; }
+
 /* A new container of the values from `first` on, which leave the stack. */
 static ait_status collect(machine *m, ait_pickle_kind kind, size_t first) {
   ait_pickle *value = AIT_ARENA_NEW(m->arena, ait_pickle);
   if (!value) return AIT_OOM();
   value->kind = kind;
-  AIT_TRY(add_items(m, value, m->stack + first, m->stack_count - first));
+  AIT_TRY(add_items(m, value, stack_from(m, first), m->stack_count - first));
   m->stack_count = first;
   return push(m, value);
 }
@@ -151,7 +154,7 @@ static ait_status collect_marked(machine *m, ait_pickle_kind kind) {
 static ait_status extend(machine *m, ait_pickle_kind kind, size_t first) {
   ait_pickle *to;
   size_t count = m->stack_count - first;
-  ait_pickle *const *items = m->stack + first;
+  ait_pickle *const *items = stack_from(m, first);
   if (kind == AIT_PICKLE_DICT && count % 2) return fault(m, "a key without a value");
   m->stack_count = first;
   AIT_TRY(top(m, &to));
