@@ -137,6 +137,7 @@ static ait_status view_weight(nat_bind *b, uint32_t value, uint32_t input) {
 ait_status nat_in(nat_bind *b, const nat_step *s, uint32_t i, nat_view *out) {
   if (!nat_has_in(b, s, i)) return nat_error(b, AIT_CODE_INVALID_MODEL, "operand %u is missing", i);
   uint32_t value = b->program->ids[s->in_begin + i];
+  if (b->region->values[value].type != AIT_TYPE_TENSOR) return nat_error(b, AIT_CODE_INVALID_MODEL, "operand %u is not a tensor", i);
   nat_view *v = &b->views[value];
   uint32_t input = b->program->value_input[value];
   if (!v->bound && input != NAT_NONE && b->program->weights[input].dtype != AIT_DTYPE_NONE) AIT_TRY(view_weight(b, value, input));
@@ -185,6 +186,15 @@ static void take_view(nat_bind *b, uint32_t value, const nat_view *view) {
   if (last != NAT_NONE && root->last_step < last) root->last_step = last;
 }
 
+static bool is_permutation(const int32_t *order, int32_t rank) {
+  uint32_t seen = 0;
+  for (int32_t k = 0; k < rank; ++k) {
+    if (order[k] < 0 || order[k] >= rank || (seen >> order[k] & 1) != 0) return false;
+    seen |= 1u << order[k];
+  }
+  return true;
+}
+
 ait_status nat_out(nat_bind *b, const nat_step *s, uint32_t i, const int32_t *order, bool any_strides, nat_view *out) {
   nat_view v;
   AIT_TRY(nat_out_shape(b, s, i, &v));
@@ -195,6 +205,7 @@ ait_status nat_out(nat_bind *b, const nat_step *s, uint32_t i, const int32_t *or
     nat_order_row_major(v.rank, plain);
     order = plain;
   }
+  if (!is_permutation(order, v.rank)) return nat_error(b, AIT_CODE_INVALID_MODEL, "result of rank %d", v.rank);
   if (wish->bound && wish->dtype == v.dtype && nat_same_shape(wish, &v) && (any_strides || nat_has_order(wish, order))) {
     *out = *wish;
   } else {

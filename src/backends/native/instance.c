@@ -109,8 +109,8 @@ static int64_t *put_tensor(int64_t *key, const ait_tensor *t) {
 
 static ait_status check_output(const ait_region *r, const ait_tensor *t, uint32_t i) {
   const ait_region_output *o = &r->outputs[i];
-  if (o->arg.kind != AIT_ARG_VALUE) return ait_error(AIT_CODE_INVALID_ARGUMENT, "output %u is not a tensor", i);
-  const ait_region_value *v = &r->values[o->arg.as.value];
+  const ait_region_value *v = o->arg.kind == AIT_ARG_VALUE ? &r->values[o->arg.as.value] : NULL;
+  if (v == NULL || v->type != AIT_TYPE_TENSOR) return ait_error(AIT_CODE_INVALID_ARGUMENT, "output %u is not a tensor", i);
   if (t->dtype != v->dtype || t->rank != v->rank) {
     return ait_error(AIT_CODE_INVALID_ARGUMENT, "memory given for output %u has not its dtype or rank", i);
   }
@@ -254,18 +254,31 @@ static ait_value constant_output(const ait_arg *arg) {
   }
 }
 
+/* The size that output i is, when it is an int. */
+static bool int_output(const ait_region *r, const ait_arg *a, ait_dim *out) {
+  if (a->kind == AIT_ARG_DIM) {
+    *out = a->as.dim;
+    return true;
+  }
+  if (a->kind != AIT_ARG_VALUE || r->values[a->as.value].type != AIT_TYPE_INT || r->values[a->as.value].shape == NULL) return false;
+  *out = r->values[a->as.value].shape[0];
+  return true;
+}
+
 static ait_status hand_out(nat_instance *in, const nat_plan *plan, const ait_run_context *c) {
   const ait_region *r = in->program->region;
   for (uint32_t i = 0; i < r->output_count; ++i) {
     const ait_region_output *o = &r->outputs[i];
     ait_value *v = &c->outputs[i];
     if (v->kind == AIT_VALUE_TENSOR) continue; /* the caller's memory: filled */
-    if (o->arg.kind == AIT_ARG_DIM || (o->arg.kind == AIT_ARG_VALUE && r->values[o->arg.as.value].type == AIT_TYPE_INT)) {
-      ait_dim dim = o->arg.kind == AIT_ARG_DIM ? o->arg.as.dim : r->values[o->arg.as.value].shape[0];
+    ait_dim dim;
+    if (int_output(r, &o->arg, &dim)) {
       *v = (ait_value){.kind = AIT_VALUE_INT};
       if (!ait_dim_eval(r->dims, plan->symbols, dim, &v->as.i)) return ait_error(AIT_CODE_UNSUPPORTED, "output %u cannot be computed", i);
     } else if (o->arg.kind != AIT_ARG_VALUE) {
       *v = constant_output(&o->arg);
+    } else if (r->values[o->arg.as.value].type != AIT_TYPE_TENSOR) {
+      return ait_error(AIT_CODE_UNSUPPORTED, "output %u is not a tensor", i);
     } else {
       *v = (ait_value){.kind = AIT_VALUE_TENSOR, .as.tensor = plan->results[i].tensor};
       v->as.tensor.data = in->arena + plan->results[i].offset;

@@ -4,7 +4,7 @@
 #include "backends/region_codec.h"
 
 /* ---- operators -------------------------------------------------------------------------------------------------------------------*/
-enum need { ANY, SAME, F32, NUMBERS, REDUCTION, ATTENTION, ROWS, UPSAMPLE };
+enum need { ANY, SAME, F32, NUMBERS, REDUCTION, ATTENTION, ROWS, UPSAMPLE, INDEX, GATHER, CUMSUM };
 enum { LIST = 0x80 };
 #define L(n) (LIST | (n))
 
@@ -139,11 +139,41 @@ static bool rows_known(const ait_region *r, const ait_region_node *n) {
 static bool upsample_known(const ait_region *r, const ait_region_node *n) {
   const ait_region_value *x = arg_value(r, n, 0);
   if (x == NULL || x->dtype != AIT_F32 || x->rank != 4 || n->arg_count < 3 || n->args[2].kind != AIT_ARG_STRING) return false;
-  return !strcmp(n->args[2].as.string, "nearest") || !strcmp(n->args[2].as.string, "bilinear");
+  return !strcmp(n->args[2].as.string, "nearest") || !strcmp(n->args[2].as.string, "linear");
+}
+
+/* The operands that a prepare function cannot do without. */
+static bool has_operands(const ait_region *r, const ait_region_node *n, const op_row *row) {
+  uint32_t needed = row->kind == NAT_LINEAR || row->kind == NAT_MATMUL || row->kind == NAT_CONV ? 2 : 1;
+  if (row->operand_count == 0 || (row->operands[0] & LIST)) return true;
+  for (uint32_t i = 0; i < needed; ++i) {
+    if (arg_value(r, n, row->operands[i]) == NULL) return false;
+  }
+  return row->kind != NAT_LSTM || n->arg_count >= 8 ? row->kind != NAT_GRU || n->arg_count >= 7 : false;
+}
+
+/* Index tensors of ints; a bool one has a result whose size depends on data. */
+static bool indices_known(const ait_region *r, const ait_region_node *n) {
+  const ait_region_value *x = arg_value(r, n, 0);
+  uint32_t tensors = 0;
+  if (n->arg_count < 2 || n->args[1].kind != AIT_ARG_LIST || x->rank < 0 || n->args[1].count > (uint32_t)x->rank) return false;
+  for (uint32_t i = 0; i < n->args[1].count; ++i) {
+    const ait_arg *a = &n->args[1].as.list[i];
+    if (a->kind == AIT_ARG_NONE) continue;
+    if (!nat_is_tensor(r, a) || !is_index(&r->values[a->as.value]) || r->values[a->as.value].rank < 0) return false;
+    tensors++;
+  }
+  return tensors > 0 && tensors <= 8 && x->dtype == r->values[n->results[0]].dtype;
+}
+
+static bool cumsum_known(const ait_region *r, const ait_region_node *n) {
+  ait_dtype from = arg_value(r, n, 0)->dtype, to = r->values[n->results[0]].dtype;
+  bool ints = ait_dtype_is_integer(from) && (to == AIT_I64 || to == AIT_I32);
+  return ints || (from == AIT_F32 && to == AIT_F32);
 }
 
 static bool need_met(const ait_region *r, const ait_region_node *n, const op_row *row) {
-  if (!results_are_tensors(r, n)) return false;
+  if (!results_are_tensors(r, n) || !has_operands(r, n, row)) return false;
   switch (row->need) {
     case ANY: return true;
     case SAME: return operands_are(r, n, row, AIT_DTYPE_NONE, true);
@@ -153,6 +183,9 @@ static bool need_met(const ait_region *r, const ait_region_node *n, const op_row
     case ATTENTION: return attention_known(r, n, row);
     case ROWS: return rows_known(r, n);
     case UPSAMPLE: return upsample_known(r, n);
+    case INDEX: return indices_known(r, n);
+    case GATHER: return is_index(arg_value(r, n, 2)) && arg_value(r, n, 0)->rank > 0 && arg_value(r, n, 0)->dtype == r->values[n->results[0]].dtype;
+    case CUMSUM: return cumsum_known(r, n);
   }
   return false;
 }
@@ -293,8 +326,9 @@ static void plan_epilogue(nat_lower *l, uint32_t node, nat_kind kind) {
   const ait_region_node *n = &l->region->nodes[node];
   nat_epilogue_plan *e = &l->epilogues[node];
   *e = (nat_epilogue_plan){.bias = NAT_NONE, .residual = NAT_NONE, .last = node};
-  if (!l->fuse) return;
   uint32_t result = n->results[0];
+  /* A vector for a matrix: the last dim of the result is then not the columns. */
+  if (!l->fuse || nat_value(l, n->args[1].as.value)->rank < 2 || nat_value(l, n->args[0].as.value)->rank < 2) return;
   bool has_bias = kind != NAT_MATMUL && n->arg_count > 2 && n->args[2].kind == AIT_ARG_VALUE;
   while (l->uses[result] == 1 && l->last_user[result] != NAT_NONE) {
     uint32_t u = l->last_user[result];

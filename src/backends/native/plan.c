@@ -123,6 +123,11 @@ static bool is_row_major(const nat_view *v) {
   return nat_has_order(v, order);
 }
 
+static bool is_tensor_output(const nat_bind *b, uint32_t i) {
+  const ait_arg *a = &b->region->outputs[i].arg;
+  return a->kind == AIT_ARG_VALUE && b->region->values[a->as.value].type == AIT_TYPE_TENSOR;
+}
+
 static ait_status view_of_output(nat_bind *b, uint32_t i, nat_view *out) {
   uint32_t value = b->region->outputs[i].arg.as.value;
   uint32_t input = b->program->value_input[value];
@@ -159,7 +164,7 @@ static void describe(nat_result *r, const nat_view *v, uint32_t slot) {
  * every output's value lies in memory of our own, second loop writes. */
 static ait_status hand_over_outputs(nat_bind *b, nat_view *settled) {
   for (uint32_t i = 0; i < b->region->output_count; ++i) {
-    if (b->region->outputs[i].arg.kind != AIT_ARG_VALUE) continue;
+    if (!is_tensor_output(b, i)) continue;
     nat_view v;
     AIT_TRY(view_of_output(b, i, &v));
     nat_root_kind kind = b->roots[v.root].kind;
@@ -169,7 +174,7 @@ static ait_status hand_over_outputs(nat_bind *b, nat_view *settled) {
   }
   for (uint32_t i = 0; i < b->region->output_count; ++i) {
     nat_result *r = &b->plan->results[i];
-    if (b->region->outputs[i].arg.kind != AIT_ARG_VALUE) continue;
+    if (!is_tensor_output(b, i)) continue;
     nat_view *v = &settled[i];
     nat_root *root = &b->roots[v->root];
     if (b->outputs[i].kind != AIT_VALUE_TENSOR) {
@@ -319,7 +324,7 @@ ait_status nat_plan_finish(nat_bind *b) {
   AIT_TRY(lay_out(b, NAT_ROOT_ARENA, &plan->arena_bytes));
   AIT_TRY(lay_out(b, NAT_ROOT_STATIC, &plan->statics_bytes));
   for (uint32_t i = 0; i < outputs; ++i) {
-    if (b->region->outputs[i].arg.kind != AIT_ARG_VALUE || b->outputs[i].kind == AIT_VALUE_TENSOR) continue;
+    if (!is_tensor_output(b, i) || b->outputs[i].kind == AIT_VALUE_TENSOR) continue;
     nat_result *r = &plan->results[i];
     r->offset += (int64_t)b->roots[r->slot].offset;
     r->slot = NAT_SLOT_ARENA;

@@ -43,8 +43,9 @@ static ait_status run_node(const portable_args *a) {
   for (uint32_t i = 0; i < a->operand_count; ++i) {
     a->plan->values[a->operands[i].value] = (ait_ref_value){.type = AIT_TYPE_TENSOR, .as.tensor = a->operands[i].tensor};
   }
-  AIT_TRY(ait_ref_run_node(a->region, a->node, memory, c->pool, false, a->plan->symbols, a->plan->values, a->results));
-  ait_status status = AIT_OK;
+  ait_status status = ait_ref_run_node(a->region, a->node, memory, c->pool, false, a->plan->symbols, a->plan->values, a->results);
+  for (uint32_t i = 0; i < a->operand_count; ++i) a->plan->values[a->operands[i].value] = (ait_ref_value){0};
+  AIT_TRY(status);
   for (uint32_t i = 0; i < a->result_count; ++i) {
     if (status == AIT_OK) status = store_result(a, i);
     ait_ref_value_release(memory, &a->results[i]);

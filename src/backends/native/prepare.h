@@ -34,6 +34,9 @@ typedef struct nat_product {
 } nat_product;
 ait_status nat_emit_product(nat_bind *b, const nat_product *p) AIT_MUST_USE;
 
+/* After a call that sets *flag when an index is out of range: the run ends with an error then (prepare_index.c). */
+ait_status nat_emit_range_check(nat_bind *b, const nat_step *s, int32_t *flag, int64_t size) AIT_MUST_USE;
+
 /* ---- element by element (prepare_ew.c) ---------------------------------------------------------------------------------------------*/
 enum { NAT_EW_INPUTS = AIT_EW_MAX_INPUTS };
 /* Computes dst (dense in some order) from operands of the same, broadcast, shape. e->code, counts and dtypes are set; shapes and strides are

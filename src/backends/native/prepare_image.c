@@ -149,7 +149,7 @@ static ait_status conv_arguments(nat_bind *b, const nat_step *s, conv *c) {
   AIT_TRY(per_dim(b, s, 5, c->spatial, 1, 1, 1, c->d.dilation));
   AIT_TRY(nat_arg_int(b, s, 6, 1, &c->groups));
   AIT_TRY(nat_arg_bool(b, s, 7, false, &c->transposed));
-  for (int32_t d = 0; d < 3; ++d) c->d.kernel[d] = d < 3 - c->spatial ? 1 : c->w.shape[d - 1 + c->spatial];
+  for (int32_t d = 0; d < 3; ++d) c->d.kernel[d] = 1;
   for (int32_t d = 0; d < c->spatial; ++d) c->d.kernel[3 - c->spatial + d] = c->w.shape[2 + d];
   set_sizes(&c->d, &c->x, &c->y.image);
   if (c->groups < 1) return nat_error(b, AIT_CODE_INVALID_MODEL, "%lld groups", (long long)c->groups);
@@ -487,7 +487,7 @@ ait_status nat_prepare_upsample(nat_bind *b, const nat_step *s) {
   AIT_TRY(image_in(b, s, 0, 2, &x));
   AIT_TRY(image_out(b, s, 2, &y));
   upsample_args a = {.x_stride = x.stride, .y_stride = y.image.stride, .c = x.c, .in = {x.size[1], x.size[2]}, .out = {y.image.size[1], y.image.size[2]}}, *args;
-  a.bilinear = mode != NULL && strcmp(mode, "bilinear") == 0;
+  a.bilinear = mode != NULL && strcmp(mode, "linear") == 0;
   AIT_TRY(nat_arg_bool(b, s, 3, false, &a.corners));
   a.corners = a.corners && a.bilinear;
   if (x.batch != y.image.batch || x.c != y.image.c) return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "shapes do not fit");

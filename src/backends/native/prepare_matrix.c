@@ -273,7 +273,9 @@ ait_status nat_prepare_matmul(nat_bind *b, const nat_step *s) {
   AIT_TRY(nat_in_f32(b, s, 0, &x));
   AIT_TRY(nat_in_f32(b, s, 1, &w));
   bool row = x.rank == 1, column = w.rank == 1;
-  if (x.rank < 1 || w.rank < 1 || x.rank + w.rank > AIT_MAX_RANK) return nat_error(b, AIT_CODE_INVALID_MODEL, "ranks %d and %d", x.rank, w.rank);
+  nat_view shape;
+  AIT_TRY(nat_out_shape(b, s, 0, &shape));
+  if (x.rank < 1 || w.rank < 1 || x.rank >= AIT_MAX_RANK || w.rank >= AIT_MAX_RANK || shape.rank + 2 > AIT_MAX_RANK) return nat_error(b, AIT_CODE_INVALID_MODEL, "ranks %d and %d", x.rank, w.rank);
   const nat_view *wish = nat_wish(b, s, 0);
   nat_matrix m;
   AIT_TRY(nat_out(b, s, 0, NULL, wish != NULL && nat_matrix_of(wish, column ? 0 : 1, &m), &y));

@@ -241,33 +241,11 @@ ait_status nat_prepare_reduce(nat_bind *b, const nat_step *s) {
 }
 
 /* ---- lookups ---------------------------------------------------------------------------------------------------------------------*/
-typedef struct range_check {
-  int32_t *flag;
-  nat_run_state *state;
-  const char *node;
-  int64_t rows;
-} range_check;
-
-static void check_range(const void *args, int64_t begin, int64_t end, void *scratch) {
-  const range_check *c = args;
-  AIT_UNUSED(scratch);
-  if (begin == end || *c->flag == 0) return;
-  *c->flag = 0;
-  c->state->status = ait_error(AIT_CODE_INVALID_ARGUMENT, "node '%s': index out of range: the table has %lld rows", c->node, (long long)c->rows);
-}
-
-static ait_status emit_range_check(nat_bind *b, const nat_step *s, int32_t *flag, int64_t rows) {
-  const ait_region_node *n = nat_node(b->program, s);
-  range_check c = {flag, b->state, n->name ? n->name : "", rows}, *args;
-  nat_work work = {check_range, "range check", 1, 0, 0};
-  b->plan->fallible = true;
-  return nat_emit(b, &work, &c, sizeof c, &args);
-}
-
 ait_status nat_prepare_gather_rows(nat_bind *b, const nat_step *s) {
   bool embedding = strcmp(nat_node(b->program, s)->op, "embedding") == 0;
   nat_view table, index, i, y;
   int32_t dim = 0, order[AIT_MAX_RANK];
+  nat_order_row_major(AIT_MAX_RANK, order);
   AIT_TRY(nat_in(b, s, 0, &table));
   AIT_TRY(nat_in(b, s, 1, &index));
   if (!embedding) AIT_TRY(nat_arg_dim(b, s, 1, table.rank, &dim));
@@ -301,5 +279,5 @@ ait_status nat_prepare_gather_rows(nat_bind *b, const nat_step *s) {
   AIT_TRY(NAT_POINTER(b, args->index, &i));
   AIT_TRY(NAT_POINTER(b, args->src, &rows));
   AIT_TRY(NAT_POINTER(b, args->dst, &y));
-  return emit_range_check(b, s, flag, k.table_rows);
+  return nat_emit_range_check(b, s, flag, k.table_rows);
 }

@@ -12,7 +12,7 @@ ait_status nat_prepare_reshape(nat_bind *b, const nat_step *s) {
   nat_view x, y;
   AIT_TRY(nat_in(b, s, 0, &x));
   AIT_TRY(nat_out_shape(b, s, 0, &y));
-  if (nat_count(&x) != nat_count(&y)) return nat_error(b, AIT_CODE_INVALID_MODEL, "the number of elements changes");
+  if (nat_count(&x) != nat_count(&y) || x.dtype != y.dtype) return nat_error(b, AIT_CODE_INVALID_MODEL, "the number of elements changes");
   y.root = x.root;
   y.offset = x.offset;
   y.dtype = x.dtype;
@@ -227,6 +227,7 @@ ait_status nat_prepare_pad(nat_bind *b, const nat_step *s) {
   if (count % 2 != 0 || count / 2 > x.rank) return nat_error(b, AIT_CODE_INVALID_MODEL, "%d pads for rank %d", count, x.rank);
   order_like(b, &x, order);
   AIT_TRY(nat_out(b, s, 0, order, true, &y));
+  if (y.rank != x.rank) return nat_error(b, AIT_CODE_INVALID_MODEL, "result of rank %d", y.rank);
   fill = y;
   AIT_TRY(scalar_view(b, &fill, argument(b, s, 2)));
   AIT_TRY(nat_copy(b, &y, &fill));
@@ -271,6 +272,7 @@ ait_status nat_prepare_roll(nat_bind *b, const nat_step *s) {
     nat_order_row_major(shape.rank, order);
   }
   AIT_TRY(nat_out(b, s, 0, order, false, &y));
+  if (!nat_same_shape(&y, &shape)) return nat_error(b, AIT_CODE_INVALID_MODEL, "result has another shape");
   if (!nat_same_shape(&x, &shape)) {
     y.rank = 1;
     y.shape[0] = x.shape[0];

@@ -9,8 +9,10 @@ int64_t nat_count(const nat_view *v) {
 
 size_t nat_size(const nat_view *v) { return (size_t)nat_count(v) * ait_dtype_size(v->dtype); }
 
+/* Entries beyond the rank are set, too, so that an order can be checked against any rank. */
 void nat_order_row_major(int32_t rank, int32_t order[AIT_MAX_RANK]) {
-  for (int32_t d = 0; d < rank; ++d) order[d] = d;
+  AIT_UNUSED(rank);
+  for (int32_t d = 0; d < AIT_MAX_RANK; ++d) order[d] = d;
 }
 
 void nat_order_channels_last(int32_t rank, int32_t order[AIT_MAX_RANK]) {
