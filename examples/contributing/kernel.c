@@ -1,5 +1,5 @@
-/* Adding a kernel, on the example of axpb_f32: the check that every kernel has. Every instruction set that this machine can run, lengths 1 to
- * 33, odd strides, unaligned rows, guard words on both sides, work cut into two ranges, against the formula in double precision. */
+/* Adding a kernel, on the example of axpb_f32: the check that every kernel has. Every instruction set that this machine can run, lengths 1
+ * to 33, odd strides, unaligned rows, guard words on both sides, work cut into two ranges, against the formula in double precision. */
 #include "axpb_f32.h"
 #include "kernels/testing.h"
 
@@ -18,7 +18,8 @@ static const struct {
 static void check(const char *isa, ait_kernel_fn fn, int64_t rows, int64_t n) {
   int64_t x_stride = n + test_random(3), y_stride = n + test_random(3);
   test_buffer x = test_buffer_random(rows * x_stride), y = test_buffer_create(rows * y_stride);
-  ait_axpb_f32 p = {.rows = rows, .n = n, .x = x.data, .x_stride = x_stride, .y = y.data, .y_stride = y_stride, .scale = 1.7f, .shift = -0.3f};
+  ait_axpb_f32 p = {
+      .rows = rows, .n = n, .x = x.data, .x_stride = x_stride, .y = y.data, .y_stride = y_stride, .scale = 1.7f, .shift = -0.3f};
   int64_t cut = test_random((uint32_t)rows + 1);
   fn(&p, cut, ait_axpb_f32_units(&p), NULL);
   fn(&p, 0, cut, NULL);

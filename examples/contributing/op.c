@@ -1,5 +1,5 @@
-/* Adding an operator, on the example of squareplus: (x + sqrt(x^2 + b)) / 2. The two .inc files and the function in "reference" are what the
- * tree would get; the rest checks them, with the machinery that ait_ops, ait_infer and the reference backend use. */
+/* Adding an operator, on the example of squareplus: (x + sqrt(x^2 + b)) / 2. The two .inc files and the function in "reference" are what
+ * the tree would get; the rest checks them, with the machinery that ait_ops, ait_infer and the reference backend use. */
 #include "backends/reference/pointwise.h"
 #include "ir/infer_internal.h"
 #include "ir/schema.h"
@@ -16,7 +16,7 @@ ait_status ait_ref_squareplus(ait_ref_call *call);
 
 /* begin reference */
 /* For each element: a is the element of operand 0 as a double, p holds the numbers. */
-AIT_REF_LOOP_F(squareplus, (a + sqrt(a *a + p->f[0])) / 2)
+AIT_REF_LOOP_F(squareplus, (a + sqrt(a * a + p->f[0])) / 2)
 
 ait_status ait_ref_squareplus(ait_ref_call *call) {
   static const ait_ref_kernels kernels = {.f = squareplus, .out_f = AIT_REF_F};
@@ -28,7 +28,8 @@ ait_status ait_ref_squareplus(ait_ref_call *call) {
 
 /* ---- checks ----------------------------------------------------------------------------------------------------------------------*/
 static ait_op op = {
-#define AIT_OP(name_, schema_, dialects_, traits_, reference_) .name = (name_), .schema = (schema_), .dialects = (dialects_), .traits = (traits_)
+#define AIT_OP(name_, schema_, dialects_, traits_, reference_) \
+  .name = (name_), .schema = (schema_), .dialects = (dialects_), .traits = (traits_)
 #include "ops.inc"
 #undef AIT_OP
 };
@@ -36,18 +37,19 @@ static const ait_ref_fn function =
 #define AIT_OP(name_, schema_, dialects_, traits_, reference_) ait_ref_##reference_;
 #include "ops.inc"
 #undef AIT_OP
-static const infer_rule rule =
+    static const infer_rule rule =
 #define AIT_RULE(op_, rule_) infer_rule_##rule_;
 #include "rules.inc"
 #undef AIT_RULE
 
-static ait_param params[8];
+        static ait_param params[8];
 static ait_arg defaults[8];
 static char texts[128];
 
 static void schema_parses(void **state) {
   AIT_UNUSED(state);
-  ait_schema_pool pool = {.params = params, .args = defaults, .text = texts, .param_capacity = 8, .arg_capacity = 8, .text_capacity = sizeof texts};
+  ait_schema_pool pool = {
+      .params = params, .args = defaults, .text = texts, .param_capacity = 8, .arg_capacity = 8, .text_capacity = sizeof texts};
   assert_null(ait_schema_parse(op.schema, &pool, &op));
   assert_int_equal(op.param_count, 2);
   assert_int_equal(op.result_count, 1);
@@ -80,17 +82,20 @@ static void reference_computes(bool fp64) {
   ait_arg args[] = {{.kind = AIT_ARG_VALUE, .as.value = 0}, ait_arg_float(4.0)};
   uint32_t results[] = {1};
   ait_region_node node = {.op = op.name, .arg_count = 2, .args = args, .result_count = 1, .results = results, .name = "y", .module = ""};
-  ait_region region = {.struct_size = sizeof region, .version = AIT_REGION_VERSION, .value_count = 2, .values = values, .node_count = 1, .nodes = &node};
+  ait_region region = {
+      .struct_size = sizeof region, .version = AIT_REGION_VERSION, .value_count = 2, .values = values, .node_count = 1, .nodes = &node};
   ait_ref_value table[2] = {{.type = AIT_TYPE_TENSOR, .as.tensor = x}}, got = {0};
   struct ait_ref_run run = {.region = &region, .values = table, .allocator = ait_allocator_default(), .fp64 = fp64};
   ait_ref_call call = {.run = &run, .region = &region, .node = &node, .results = &got, .allocator = run.allocator, .fp64 = fp64};
   assert_null(function(&call));
   assert_int_equal(got.as.tensor.dtype, fp64 ? AIT_F64 : AIT_F32);
-  for (int64_t i = 0; i < 6; ++i) {
+  for (int64_t i = 0; i < 6; ++i) { /* the result keeps the operand's memory order, as torch's does */
+    int64_t index[] = {i / 2, i % 2};
     double a = (double)data[i % 2][i / 2], want = (a + sqrt(a * a + 4)) / 2;
-    double value = fp64 ? ((double *)got.as.tensor.data)[i] : (double)((float *)got.as.tensor.data)[i];
+    const char *at = ait_ref_at(&got.as.tensor, index);
+    double value = fp64 ? *(const double *)at : (double)*(const float *)at;
     if (isnan(want)) assert_true(isnan(value));
-    else assert_true(fp64 ? value == want : value == (double)(float)want);
+    else assert_true(value == (fp64 ? want : (double)(float)want));
   }
   ait_ref_value_release(call.allocator, &got);
 }

@@ -33,8 +33,10 @@ ait_status ait_pass_double_neg(ait_graph *g, const ait_pass_context *context, bo
 
 /* ---- checks ----------------------------------------------------------------------------------------------------------------------*/
 #define HEAD "graph \"m\" core producer \"test\"\nsymbol s0 [1, 64] hint 4 backed\ninput %x: float32[s0, 3] user 0 \"x\"\n"
-static const char twice[] = HEAD "%a: float32[s0, 3] = neg(%x)\n%b: float32[s0, 3] = neg(%a)\n%c: float32[s0, 3] = exp(%b)\noutput user 0 = %c\n";
-static const char once[] = HEAD "%a: float32[s0, 3] = neg(%x)\n%b: float32[s0, 3] = abs(%a)\n%c: float32[s0, 3] = neg(%b)\noutput user 0 = %c\n";
+static const char twice[] =
+    HEAD "%a: float32[s0, 3] = neg(%x)\n%b: float32[s0, 3] = neg(%a)\n%c: float32[s0, 3] = exp(%b)\noutput user 0 = %c\n";
+static const char once[] =
+    HEAD "%a: float32[s0, 3] = neg(%x)\n%b: float32[s0, 3] = abs(%a)\n%c: float32[s0, 3] = neg(%b)\noutput user 0 = %c\n";
 
 static int notes;
 static void count_note(void *ctx, const char *pass, const char *code, const char *node, const char *text) {
