@@ -134,6 +134,25 @@ ait_status ait_ref_rrelu(ait_ref_call *call) {
   return status;
 }
 
+/* log_sigmoid_forward(self) -> (output, buffer): the buffer serves only the gradient; torch's CPU code leaves exp(-|x|) there. */
+ait_status ait_ref_log_sigmoid_forward(ait_ref_call *call) {
+  AIT_TRY(ait_nn_map1(call, 0, log_sigmoid, NULL));
+  if (!ait_nn_wants(call, 1)) return AIT_OK;
+  ait_tensor x;
+  AIT_TRY(ait_nn_arg(call, 0, &x));
+  for (int64_t i = 0; i < ait_tensor_count(&x); ++i) ait_nn_data_mut(&x)[i] = exp(-fabs(ait_nn_data(&x)[i]));
+  ait_status status = ait_nn_result(call, 1, ait_nn_dtype(call, 1, AIT_F32), &x);
+  ait_tensor_release(&x);
+  return status;
+}
+
+/* _prelu_kernel: the slopes broadcast */
+static double sloped(double x, double y, const double *p) {
+  AIT_UNUSED(p);
+  return x > 0 ? x : x * y;
+}
+ait_status ait_ref_prelu_kernel(ait_ref_call *call) { return ait_nn_map2(call, 0, 1, sloped, NULL); }
+
 /* One slope, or one for each channel (dim 1). */
 ait_status ait_ref_prelu(ait_ref_call *call) {
   ait_tensor x = {0}, w = {0};

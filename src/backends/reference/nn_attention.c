@@ -15,6 +15,7 @@ typedef struct attention {
   double scale, dropout;
   ait_nn_random random; /* state at the start, for dropout */
   double *out;          /* [batch, queries, value_width] */
+  double *logsumexp;    /* [batch, queries], or NULL */
   atomic_bool out_of_memory;
 } attention;
 
@@ -43,16 +44,17 @@ static void add_mask(const attention *a, const int64_t *index, int64_t row, doub
   }
 }
 
-static void softmax_row(double *x, int64_t n) {
+static double softmax_row(double *x, int64_t n) {
   double top = -INFINITY, sum = 0;
   for (int64_t j = 0; j < n; ++j)
     if (x[j] > top || isnan(x[j])) top = x[j];
   if (top == -INFINITY) {
     memset(x, 0, (size_t)n * sizeof *x);
-    return;
+    return -INFINITY;
   }
   for (int64_t j = 0; j < n; ++j) sum += x[j] = exp(x[j] - top);
   for (int64_t j = 0; j < n; ++j) x[j] /= sum;
+  return top + log(sum);
 }
 
 static void drop(const attention *a, int64_t job, double *p, int64_t count) {
@@ -76,7 +78,8 @@ static void attend(const attention *a, int64_t job, double *scores, double *buff
     double *s = scores + i * a->keys;
     for (int64_t j = 0; j < a->keys; ++j) s[j] = a->causal && j > row0 + i ? -INFINITY : s[j] * a->scale;
     if (a->mask.data) add_mask(a, index, row0 + i, s, buffer);
-    softmax_row(s, a->keys);
+    double total = softmax_row(s, a->keys);
+    if (a->logsumexp) a->logsumexp[batch * a->queries + row0 + i] = total;
   }
   if (a->dropout > 0) drop(a, job, scores, rows * a->keys);
   ait_nn_mat p = ait_nn_mat_of(scores, a->keys, 1);
@@ -154,23 +157,28 @@ static bool is_fused(const attention *a, const ait_tensor *q, const ait_tensor *
          q->strides[3] == 1 && k->strides[3] == 1 && v->strides[3] == 1;
 }
 
-static ait_status attention_run(ait_ref_call *call, attention *a, bool gqa) {
+/* The mask is argument `mask`. */
+static ait_status attention_run(ait_ref_call *call, attention *a, bool gqa, uint32_t mask) {
   const ait_tensor *q;
   AIT_TRY(ait_ref_tensor(call, 0, &q));
-  ait_tensor out = {0};
+  ait_tensor out = {0}, sums = {0};
   ait_status status;
   a->call = call;
   AIT_GOTO(ait_nn_f64(call, q, &a->q));
   AIT_GOTO(ait_nn_arg(call, 1, &a->k));
   AIT_GOTO(ait_nn_arg(call, 2, &a->v));
   AIT_GOTO(set_shapes(call, a, gqa));
-  AIT_GOTO(set_mask(call, a, ait_ref_tensor_or_null(call, 3)));
+  AIT_GOTO(set_mask(call, a, ait_ref_tensor_or_null(call, mask)));
   if (isnan(a->scale)) a->scale = 1 / sqrt((double)a->width);
   int64_t shape[AIT_MAX_RANK];
   memcpy(shape, a->lead, sizeof shape);
   shape[a->lead_rank] = a->queries, shape[a->lead_rank + 1] = a->value_width;
   AIT_GOTO(ait_ref_temp(call, AIT_F64, a->lead_rank + 2, shape, &out));
   a->out = out.data;
+  if (ait_nn_is(call, "aten._scaled_dot_product_flash_attention_for_cpu")) {
+    AIT_GOTO(ait_ref_temp(call, AIT_F64, a->lead_rank + 1, shape, &sums));
+    a->logsumexp = sums.data;
+  }
   if (a->dropout > 0) ait_nn_random_init(call, &a->random);
   if (ait_tensor_count(&out) > 0)
     ait_ref_parallel(call, a->batch * a->blocks, ROWS * a->keys * (a->width + a->value_width + 8), attend_jobs, a);
@@ -178,7 +186,9 @@ static ait_status attention_run(ait_ref_call *call, attention *a, bool gqa) {
   ait_dtype dtype = ait_nn_dtype(call, 0, q->dtype);
   bool fused = ait_nn_starts(call, "aten.") && is_fused(a, q, ait_ref_tensor_or_null(call, 1), ait_ref_tensor_or_null(call, 2));
   status = fused && ait_tensor_same_shape(q, &out) ? ait_nn_result_like(call, 0, dtype, &out, q) : ait_nn_result(call, 0, dtype, &out);
+  if (!status && sums.data) status = ait_nn_result(call, 1, ait_nn_dtype(call, 1, AIT_F32), &sums);
 cleanup:
+  ait_tensor_release(&sums);
   ait_tensor_release(&a->q);
   ait_tensor_release(&a->k);
   ait_tensor_release(&a->v);
@@ -193,7 +203,16 @@ ait_status ait_ref_sdpa(ait_ref_call *call) {
   AIT_TRY(ait_ref_bool(call, 5, &a.causal));
   AIT_TRY(ait_ref_float_or(call, 6, NAN, &a.scale));
   AIT_TRY(ait_ref_bool(call, 7, &gqa));
-  return attention_run(call, &a, gqa);
+  return attention_run(call, &a, gqa, 3);
+}
+
+/* query, key, value, dropout_p, is_causal, attn_mask, scale -> output, logsumexp */
+ait_status ait_ref_flash_cpu(ait_ref_call *call) {
+  attention a = {0};
+  AIT_TRY(ait_ref_float(call, 3, &a.dropout));
+  AIT_TRY(ait_ref_bool(call, 4, &a.causal));
+  AIT_TRY(ait_ref_float_or(call, 6, NAN, &a.scale));
+  return attention_run(call, &a, true, 5);
 }
 
 /* core: heads of k and v may always be fewer than those of q */
@@ -201,5 +220,5 @@ ait_status ait_ref_core_attention(ait_ref_call *call) {
   attention a = {0};
   AIT_TRY(ait_ref_bool(call, 4, &a.causal));
   AIT_TRY(ait_ref_float_or(call, 5, NAN, &a.scale));
-  return attention_run(call, &a, true);
+  return attention_run(call, &a, true, 3);
 }

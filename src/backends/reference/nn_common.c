@@ -285,20 +285,38 @@ ait_status ait_nn_map1(ait_ref_call *call, uint32_t arg, ait_nn_fn1 fn, const do
   return status;
 }
 
+/* The operand's view, or one number in *number behind a tensor without dims. */
+static ait_status operand(const ait_ref_call *call, uint32_t arg, double *number, ait_tensor *out) {
+  if (ait_ref_is_tensor(call, arg)) {
+    const ait_tensor *t;
+    AIT_TRY(ait_ref_tensor(call, arg, &t));
+    *out = *t;
+    return AIT_OK;
+  }
+  ait_ref_scalar s;
+  AIT_TRY(ait_ref_scalar_arg(call, arg, &s));
+  *number = s.f;
+  *out = ait_tensor_borrow(number, AIT_F64, 0, NULL);
+  return AIT_OK;
+}
+
 ait_status ait_nn_map2(ait_ref_call *call, uint32_t arg_x, uint32_t arg_y, ait_nn_fn2 fn, const double *params) {
-  const ait_tensor *operands[2];
-  AIT_TRY(ait_ref_tensor(call, arg_x, &operands[0]));
-  AIT_TRY(ait_ref_tensor(call, arg_y, &operands[1]));
+  ait_tensor tx, ty, x = {0}, y = {0};
+  double numbers[2];
+  AIT_TRY(operand(call, arg_x, &numbers[0], &tx));
+  AIT_TRY(operand(call, arg_y, &numbers[1], &ty));
+  const ait_tensor *operands[2] = {&tx, &ty};
   int64_t shape[AIT_MAX_RANK];
   int32_t rank;
   AIT_TRY(ait_ref_broadcast(call, operands, 2, &rank, shape));
-  ait_tensor x = {0}, y = {0};
-  ait_status status = ait_nn_arg_expanded(call, arg_x, rank, shape, &x);
-  if (!status) status = ait_nn_arg_expanded(call, arg_y, rank, shape, &y);
+  tx = ait_ref_expand(&tx, rank, shape);
+  ty = ait_ref_expand(&ty, rank, shape);
+  ait_status status = ait_nn_f64(call, &tx, &x);
+  if (!status) status = ait_nn_f64(call, &ty, &y);
   if (!status) {
     map_job job = {.x = x.data, .y = y.data, .fn2 = fn, .params = params, .count = ait_tensor_count(&x)};
     map_run(call, &job);
-    ait_dtype promoted = ait_dtype_promote(operands[0]->dtype, operands[1]->dtype);
+    ait_dtype promoted = tx.data == &numbers[0] ? ty.dtype : ty.data == &numbers[1] ? tx.dtype : ait_dtype_promote(tx.dtype, ty.dtype);
     status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, float_dtype(call, promoted)), &x);
   }
   ait_tensor_release(&x);

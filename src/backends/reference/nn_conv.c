@@ -229,29 +229,6 @@ static ait_status geometry(const ait_ref_call *call, conv_args *a, uint32_t stri
   return AIT_OK;
 }
 
-static int32_t dims_in_name(const ait_ref_call *call) {
-  const char *digit = strpbrk(call->node->op, "123");
-  return digit ? *digit - '0' : 0;
-}
-
-/* aten.conv1d, conv2d, conv3d, and their .padding forms with "same" or "valid" */
-ait_status ait_ref_conv_nd(ait_ref_call *call) {
-  conv_args a = {.dims = dims_in_name(call)};
-  const char *mode = ait_ref_string(call, 4);
-  AIT_TRY(geometry(call, &a, 3, mode ? AIT_NO_INDEX : 4, 5));
-  a.same = mode && strcmp(mode, "same") == 0;
-  AIT_TRY(ait_ref_int(call, 6, &a.groups));
-  return run(call, &a);
-}
-
-ait_status ait_ref_conv_transpose(ait_ref_call *call) {
-  conv_args a = {.dims = dims_in_name(call), .transposed = true};
-  AIT_TRY(geometry(call, &a, 3, 4, 7));
-  AIT_TRY(ait_nn_ints(call, 5, a.dims, 0, a.out_pad));
-  AIT_TRY(ait_ref_int(call, 6, &a.groups));
-  return run(call, &a);
-}
-
 static ait_status dims_of_weight(const ait_ref_call *call, conv_args *a) {
   const ait_tensor *w;
   AIT_TRY(ait_ref_tensor(call, 1, &w));
@@ -260,7 +237,27 @@ static ait_status dims_of_weight(const ait_ref_call *call, conv_args *a) {
   return AIT_OK;
 }
 
-/* aten.convolution: transposed, output_padding, groups */
+/* aten.conv1d, conv2d, conv3d, and their .padding forms with "same" or "valid"; _convolution_mode */
+ait_status ait_ref_conv_nd(ait_ref_call *call) {
+  conv_args a = {0};
+  AIT_TRY(dims_of_weight(call, &a));
+  const char *mode = ait_ref_string(call, 4);
+  AIT_TRY(geometry(call, &a, 3, mode ? AIT_NO_INDEX : 4, 5));
+  a.same = mode && strcmp(mode, "same") == 0;
+  AIT_TRY(ait_ref_int(call, 6, &a.groups));
+  return run(call, &a);
+}
+
+ait_status ait_ref_conv_transpose(ait_ref_call *call) {
+  conv_args a = {.transposed = true};
+  AIT_TRY(dims_of_weight(call, &a));
+  AIT_TRY(geometry(call, &a, 3, 4, 7));
+  AIT_TRY(ait_nn_ints(call, 5, a.dims, 0, a.out_pad));
+  AIT_TRY(ait_ref_int(call, 6, &a.groups));
+  return run(call, &a);
+}
+
+/* aten.convolution, _convolution: transposed, output_padding, groups */
 ait_status ait_ref_convolution(ait_ref_call *call) {
   conv_args a = {0};
   AIT_TRY(dims_of_weight(call, &a));

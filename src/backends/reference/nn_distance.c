@@ -172,6 +172,46 @@ ait_status ait_ref_matrix_norm(ait_ref_call *call) {
   return matrix_norm(call, ord && strcmp(ord, "nuc") == 0 ? ORD_NUC : ORD_FRO, false, dims, keepdim);
 }
 
+/* norm.Scalar(self, p), norm.ScalarOpt_dim(self, p, dim, keepdim) and their dtype forms, frobenius_norm.dim(self, dim, keepdim) */
+ait_status ait_ref_norm(ait_ref_call *call) {
+  const ait_tensor *t;
+  bool reduce[AIT_MAX_RANK], keepdim = false, frobenius = ait_nn_starts(call, "aten.frobenius"), has_dims = frobenius || strstr(call->node->op, "_dim");
+  uint32_t at = frobenius ? 1 : 2;
+  ait_ref_scalar p = {.f = 2};
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  if (!frobenius && !ait_ref_is_none(call, 1)) AIT_TRY(ait_ref_scalar_arg(call, 1, &p));
+  for (int32_t d = 0; d < AIT_MAX_RANK; ++d) reduce[d] = true;
+  if (has_dims) {
+    AIT_TRY(reduced_dims(call, at, t->rank, reduce));
+    AIT_TRY(ait_ref_bool(call, at + 1, &keepdim));
+  }
+  return vector_norm(call, p.f, reduce, keepdim);
+}
+
+/* A norm of matrices by number or by name */
+static ait_status matrix_norm_by(ait_ref_call *call, const char *name, double p, const int64_t *dims, bool keepdim) {
+  if (name && strcmp(name, "nuc") == 0) return matrix_norm(call, ORD_NUC, false, dims, keepdim);
+  if (name) return matrix_norm(call, ORD_FRO, false, dims, keepdim);
+  double a = fabs(p);
+  if (a != 1 && a != 2 && a != INFINITY) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "matrix norm of order %g", p);
+  return matrix_norm(call, a == 1 ? ORD_COLUMN_SUM : a == 2 ? ORD_SPECTRAL : ORD_ROW_SUM, p < 0, dims, keepdim);
+}
+
+/* linalg_matrix_norm(self, ord, dim, keepdim), linalg_norm.ord_str; nuclear_norm(self, keepdim), nuclear_norm.dim(self, dim, keepdim) */
+ait_status ait_ref_matrix_norm_ord(ait_ref_call *call) {
+  bool nuclear = ait_nn_starts(call, "aten.nuclear_norm"), has_dims = !ait_nn_is(call, "aten.nuclear_norm"), keepdim;
+  uint32_t at = nuclear ? 1 : 2;
+  int64_t dims[AIT_MAX_RANK] = {-2, -1};
+  int32_t count = 0;
+  const char *name = nuclear ? "nuc" : ait_nn_is(call, "aten.linalg_norm.ord_str") ? ait_ref_string(call, 1) : NULL;
+  ait_ref_scalar p = {.f = 2};
+  if (!name) AIT_TRY(ait_ref_scalar_arg(call, 1, &p));
+  if (has_dims) AIT_TRY(ait_ref_ints(call, at++, dims, &count));
+  if (count == 0) dims[0] = -2, dims[1] = -1;
+  AIT_TRY(ait_ref_bool(call, at, &keepdim));
+  return matrix_norm_by(call, name, p.f, dims, keepdim);
+}
+
 /* linalg_norm: one dim (or none, without an order) a vector norm, two dims a matrix norm */
 ait_status ait_ref_linalg_norm(ait_ref_call *call) {
   const ait_tensor *t;
@@ -188,10 +228,7 @@ ait_status ait_ref_linalg_norm(ait_ref_call *call) {
     return vector_norm(call, ord.f, reduce, keepdim);
   }
   if (count == 0) dims[0] = -2, dims[1] = -1;
-  double p = fabs(ord.f);
-  if (p != 1 && p != 2 && p != INFINITY) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "matrix norm of order %g", ord.f);
-  matrix_ord o = p == 1 ? ORD_COLUMN_SUM : p == 2 ? ORD_SPECTRAL : ORD_ROW_SUM;
-  return matrix_norm(call, o, ord.f < 0, dims, keepdim);
+  return matrix_norm_by(call, NULL, ord.f, dims, keepdim);
 }
 
 /* ---- distances ---------------------------------------------------------------------------------------------------------------------------*/
@@ -217,13 +254,14 @@ static void cdist_rows(void *ctx, int64_t begin, int64_t end) {
   }
 }
 
-/* cdist, _cdist_forward: [.., P, M], [.., R, M] -> [.., P, R] */
+/* cdist, _cdist_forward, _euclidean_dist: [.., P, M], [.., R, M] -> [.., P, R] */
 ait_status ait_ref_cdist(ait_ref_call *call) {
   const ait_tensor *t[2];
   double p;
   AIT_TRY(ait_ref_tensor(call, 0, &t[0]));
   AIT_TRY(ait_ref_tensor(call, 1, &t[1]));
-  AIT_TRY(ait_ref_float(call, 2, &p));
+  if (ait_nn_is(call, "aten._euclidean_dist")) p = 2;
+  else AIT_TRY(ait_ref_float(call, 2, &p));
   if (t[0]->rank < 2 || t[1]->rank < 2) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "operands need two dims");
   ait_tensor lead[2] = {*t[0], *t[1]}, x = {0}, y = {0}, out = {0};
   lead[0].rank -= 2, lead[1].rank -= 2;

@@ -99,7 +99,7 @@ cleanup:
   return status;
 }
 
-/* embedding_bag.padding_idx, _embedding_bag_forward_only; the latter has padding_idx = -1 for none */
+/* embedding_bag, embedding_bag.padding_idx, _embedding_bag, _embedding_bag_forward_only; the last two have padding_idx = -1 for none */
 ait_status ait_ref_embedding_bag(ait_ref_call *call) {
   const ait_tensor *table, *index, *offsets;
   bool last_offset;
@@ -109,7 +109,8 @@ ait_status ait_ref_embedding_bag(ait_ref_call *call) {
   AIT_TRY(ait_ref_tensor(call, 2, &offsets));
   AIT_TRY(ait_ref_int(call, 4, &b.mode));
   AIT_TRY(ait_ref_bool(call, 7, &last_offset));
-  AIT_TRY(ait_ref_int_or(call, 8, INT64_MIN, &b.padding));
+  b.padding = INT64_MIN;
+  if (ait_ref_arg_count(call) > 8) AIT_TRY(ait_ref_int_or(call, 8, INT64_MIN, &b.padding));
   if (table->rank != 2) return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "table of rank %d", table->rank);
   b.rows = table->shape[0];
   b.width = table->shape[1];

@@ -327,26 +327,52 @@ static ait_status give_complex(ait_ref_call *call, ait_tensor *x, bool complex, 
   return ait_nn_result(call, 0, result_dtype(call, like, false), x);
 }
 
-/* aten.stft: self, n_fft, hop, win, window, normalized, onesided, return_complex, align_to_window */
+/* stft.center: the signal padded by half a frame on both sides first */
+static ait_status pad_signal(const ait_ref_call *call, int64_t half, const char *mode, ait_tensor *x) {
+  int64_t n = x->shape[x->rank - 1], rows = n ? ait_tensor_count(x) / n : 0, shape[AIT_MAX_RANK];
+  bool reflect = !mode || strcmp(mode, "reflect") == 0, constant = mode && strcmp(mode, "constant") == 0, edge = mode && strcmp(mode, "replicate") == 0;
+  if (!reflect && !constant && !edge) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "padding mode '%s'", mode);
+  if (n < 1 || (reflect && half >= n)) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the signal is shorter than half a frame");
+  ait_tensor out;
+  memcpy(shape, x->shape, sizeof shape);
+  shape[x->rank - 1] = n + 2 * half;
+  AIT_TRY(ait_nn_zeros(call, AIT_C128, x->rank, shape, &out));
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < n + 2 * half; ++i) {
+      int64_t from = i - half;
+      if (constant && (from < 0 || from >= n)) continue;
+      if (from < 0) from = reflect ? -from : 0;
+      else if (from >= n) from = reflect ? 2 * (n - 1) - from : n - 1;
+      memcpy(ait_nn_data_mut(&out) + 2 * (r * (n + 2 * half) + i), ait_nn_data(x) + 2 * (r * n + from), 2 * sizeof(double));
+    }
+  ait_tensor_release(x);
+  *x = out;
+  return AIT_OK;
+}
+
+/* aten.stft.center: self, n_fft, hop, win, window, center, pad_mode, ..; aten.stft: self, n_fft, hop, win, window, normalized, onesided, return_complex, align_to_window */
 ait_status ait_ref_stft(ait_ref_call *call) {
   const ait_tensor *t;
   stft s = {0};
-  bool is_complex, want_complex, align;
+  bool is_complex, want_complex, align, center = false;
+  uint32_t at = ait_nn_is(call, "aten.stft.center") ? 7 : 5;
   AIT_TRY(ait_ref_tensor(call, 0, &t));
+  if (at == 7) AIT_TRY(ait_ref_bool(call, 5, &center));
   is_complex = ait_dtype_is_complex(t->dtype);
   AIT_TRY(ait_ref_int(call, 1, &s.n));
   AIT_TRY(ait_ref_int_or(call, 2, s.n / 4, &s.hop));
   AIT_TRY(ait_ref_int_or(call, 3, s.n, &s.win));
-  AIT_TRY(ait_ref_bool(call, 5, &s.normalized));
-  AIT_TRY(ait_ref_bool_or(call, 6, !is_complex, &s.onesided));
-  AIT_TRY(ait_ref_bool_or(call, 7, is_complex, &want_complex));
-  AIT_TRY(ait_ref_bool_or(call, 8, false, &align));
+  AIT_TRY(ait_ref_bool(call, at, &s.normalized));
+  AIT_TRY(ait_ref_bool_or(call, at + 1, !is_complex, &s.onesided));
+  AIT_TRY(ait_ref_bool_or(call, at + 2, is_complex, &want_complex));
+  AIT_TRY(ait_ref_bool_or(call, at + 3, false, &align));
   if (t->rank < 1 || t->rank > 2) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "signal of rank %d", t->rank);
   ait_tensor x = {0}, out = {0};
   ait_status status;
   AIT_GOTO(stft_window(call, 4, &s, align));
   AIT_GOTO(as_complex(call, t, &x));
-  int64_t length = t->shape[t->rank - 1], batch = t->rank == 2 ? t->shape[0] : 1, span = align ? s.win : s.n;
+  if (center) AIT_GOTO(pad_signal(call, s.n / 2, ait_ref_string(call, 6), &x));
+  int64_t length = x.shape[x.rank - 1], batch = t->rank == 2 ? t->shape[0] : 1, span = align ? s.win : s.n;
   if (length < span) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the signal is shorter than a frame"));
   if (align && span != s.n) AIT_GOTO(ait_ref_error(call, AIT_CODE_UNSUPPORTED, "align_to_window with a window shorter than the frame"));
   int64_t frames = 1 + (length - span) / s.hop, bins = s.onesided ? s.n / 2 + 1 : s.n, shape[3] = {batch, bins, frames};

@@ -325,13 +325,27 @@ static determinant determinant_of(const double *lu, int64_t n, const int32_t *pi
   return d;
 }
 
-/* linalg_det, linalg_slogdet, logdet */
+/* The determinant of the transpose is the same, and torch factors that when the matrix is row-major: it is what LAPACK reads without a copy. */
+static ait_status as_torch_factors(const ait_ref_call *call, mats *x) {
+  const ait_tensor *t;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  if (!ait_tensor_is_contiguous(t)) return AIT_OK;
+  mats flipped;
+  AIT_TRY(mats_new(call, x, x->n, x->n, &flipped));
+  for (int64_t i = 0; i < x->count; ++i) transpose(mat(x, i), x->n, x->n, mat(&flipped, i));
+  ait_tensor_release(&x->t);
+  *x = flipped;
+  return AIT_OK;
+}
+
+/* linalg_det, det, linalg_slogdet, slogdet, logdet; _linalg_det and _linalg_slogdet give the factors, too */
 ait_status ait_ref_det(ait_ref_call *call) {
   mats x = {0};
   ait_tensor pivots = {0}, info = {0}, first = {0}, second = {0};
-  bool slog = ait_nn_is(call, "aten.linalg_slogdet"), log_only = ait_nn_is(call, "aten.logdet");
+  bool slog = strstr(call->node->op, "slogdet") != NULL, log_only = ait_nn_is(call, "aten.logdet");
   ait_status status;
   AIT_GOTO(square_arg(call, 0, &x));
+  if (ait_nn_starts(call, "aten._linalg")) AIT_GOTO(as_torch_factors(call, &x));
   AIT_GOTO(factor(call, &x, true, &pivots, &info));
   AIT_GOTO(lead_zeros(call, &x, AIT_F64, 0, 0, &first));
   AIT_GOTO(lead_zeros(call, &x, AIT_F64, 0, 0, &second));
@@ -342,7 +356,11 @@ ait_status ait_ref_det(ait_ref_call *call) {
     ait_nn_data_mut(&second)[i] = d.log_abs;
   }
   AIT_GOTO(give(call, 0, &first));
-  if (slog) status = give(call, 1, &second);
+  if (slog) AIT_GOTO(give(call, 1, &second));
+  if (ait_nn_starts(call, "aten._linalg")) {
+    AIT_GOTO(give(call, slog ? 2 : 1, &x.t));
+    hand_over(call, slog ? 3 : 2, &pivots);
+  }
 cleanup:
   ait_tensor_release(&x.t);
   ait_tensor_release(&pivots);
@@ -390,7 +408,7 @@ static bool is_vector_rhs(const ait_tensor *a, const ait_tensor *b) {
   return true;
 }
 
-/* linalg_solve, linalg_solve_ex */
+/* linalg_solve, linalg_solve_ex, _linalg_solve_ex */
 ait_status ait_ref_solve(ait_ref_call *call) {
   const ait_tensor *ta, *tb;
   bool left;
@@ -412,7 +430,12 @@ ait_status ait_ref_solve(ait_ref_call *call) {
   ait_tensor out = b.t;
   if (vector) out.rank--;
   AIT_GOTO(give(call, 0, &out));
-  hand_over(call, 1, &info);
+  bool factors = ait_nn_is(call, "aten._linalg_solve_ex"); /* result, LU, pivots, info */
+  if (factors) {
+    AIT_GOTO(give(call, 1, &a.t));
+    hand_over(call, 2, &pivots);
+  }
+  hand_over(call, factors ? 3 : 1, &info);
 cleanup:
   ait_tensor_release(&a.t);
   ait_tensor_release(&b.t);
@@ -467,14 +490,14 @@ cleanup:
   return status;
 }
 
-/* linalg_inv, linalg_inv_ex, linalg_tensorinv */
+/* linalg_inv, inverse, linalg_inv_ex */
 ait_status ait_ref_inv(ait_ref_call *call) {
   mats x = {0}, out = {0};
   ait_tensor info = {0};
   ait_status status;
   AIT_GOTO(square_arg(call, 0, &x));
   AIT_GOTO(inverse_of(call, &x, &out, &info));
-  if (ait_nn_is(call, "aten.linalg_inv") && any_info(&info)) AIT_GOTO(singular(call));
+  if (!ait_nn_is(call, "aten.linalg_inv_ex") && any_info(&info)) AIT_GOTO(singular(call));
   AIT_GOTO(give(call, 0, &out.t));
   hand_over(call, 1, &info);
 cleanup:
@@ -624,23 +647,76 @@ ait_status ait_ref_check_errors(ait_ref_call *call) {
              : AIT_OK;
 }
 
-/* ---- LDL (Bunch and Kaufman are not needed: only 1 x 1 pivots, which LAPACK's layout allows) -----------------------------------------------------*/
-static int32_t ldl_one(double *a, int64_t n, int32_t *pivots) {
-  int32_t info = 0;
-  for (int64_t j = 0; j < n; ++j) {
-    pivots[j] = (int32_t)j + 1;
-    double d = a[j * n + j];
-    if (d == 0) {
-      if (!info) info = (int32_t)j + 1;
-      continue;
-    }
-    for (int64_t i = j + 1; i < n; ++i) {
-      double f = a[i * n + j] / d;
-      for (int64_t c = j + 1; c <= i; ++c) a[i * n + c] -= f * a[c * n + j];
-    }
-    for (int64_t i = j + 1; i < n; ++i) a[i * n + j] /= d;
-    for (int64_t c = j + 1; c < n; ++c) a[j * n + c] = 0;
+/* ---- LDL with the pivoting of Bunch and Kaufman, stored as LAPACK's sytrf stores it (lower) -----------------------------------------------------*/
+/* Exchanges rows and columns k and p of the symmetric matrix whose lower triangle is given; columns before k stay. */
+static void swap_symmetric(double *a, int64_t n, int64_t k, int64_t p) {
+  double t;
+  for (int64_t i = p + 1; i < n; ++i) t = a[i * n + k], a[i * n + k] = a[i * n + p], a[i * n + p] = t;
+  for (int64_t j = k + 1; j < p; ++j) t = a[j * n + k], a[j * n + k] = a[p * n + j], a[p * n + j] = t;
+  t = a[k * n + k], a[k * n + k] = a[p * n + p], a[p * n + p] = t;
+}
+
+static int64_t largest_below(const double *a, int64_t n, int64_t k) {
+  int64_t best = k + 1;
+  for (int64_t i = k + 2; i < n; ++i)
+    if (fabs(a[i * n + k]) > fabs(a[best * n + k])) best = i;
+  return best;
+}
+
+/* Largest off-diagonal element of row r of the trailing matrix from k on. */
+static double largest_in_row(const double *a, int64_t n, int64_t k, int64_t r) {
+  double best = 0;
+  for (int64_t j = k; j < r; ++j) best = fmax(best, fabs(a[r * n + j]));
+  for (int64_t i = r + 1; i < n; ++i) best = fmax(best, fabs(a[i * n + r]));
+  return best;
+}
+
+static void eliminate_one(double *a, int64_t n, int64_t k) {
+  double d = 1 / a[k * n + k];
+  for (int64_t j = k + 1; j < n; ++j)
+    for (int64_t i = j; i < n; ++i) a[i * n + j] -= d * a[i * n + k] * a[j * n + k];
+  for (int64_t i = k + 1; i < n; ++i) a[i * n + k] *= d;
+}
+
+static void eliminate_two(double *a, int64_t n, int64_t k) {
+  double d21 = a[(k + 1) * n + k], d11 = a[(k + 1) * n + k + 1] / d21, d22 = a[k * n + k] / d21, t = 1 / (d11 * d22 - 1) / d21;
+  for (int64_t j = k + 2; j < n; ++j) {
+    double wk = t * (d11 * a[j * n + k] - a[j * n + k + 1]), w1 = t * (d22 * a[j * n + k + 1] - a[j * n + k]);
+    for (int64_t i = j; i < n; ++i) a[i * n + j] -= a[i * n + k] * wk + a[i * n + k + 1] * w1;
+    a[j * n + k] = wk;
+    a[j * n + k + 1] = w1;
   }
+}
+
+static int32_t ldl_one(double *a, int64_t n, int32_t *pivots) {
+  const double alpha = 0.6403882032022076; /* (1 + sqrt(17)) / 8 */
+  int32_t info = 0;
+  for (int64_t k = 0; k < n;) {
+    int64_t step = 1, p = k, big = k + 1 < n ? largest_below(a, n, k) : k;
+    double diagonal = fabs(a[k * n + k]), column = k + 1 < n ? fabs(a[big * n + k]) : 0;
+    if (fmax(diagonal, column) == 0) {
+      if (!info) info = (int32_t)k + 1;
+    } else {
+      if (diagonal < alpha * column) {
+        double row = largest_in_row(a, n, k, big);
+        if (diagonal >= alpha * column * (column / row)) p = k;
+        else if (fabs(a[big * n + big]) >= alpha * row) p = big;
+        else p = big, step = 2;
+      }
+      int64_t at = k + step - 1;
+      if (p != at) {
+        swap_symmetric(a, n, at, p);
+        double t = a[at * n + k];
+        if (step == 2) a[at * n + k] = a[p * n + k], a[p * n + k] = t;
+      }
+      if (step == 1) eliminate_one(a, n, k);
+      else eliminate_two(a, n, k);
+    }
+    for (int64_t s = 0; s < step; ++s) pivots[k + s] = step == 1 ? (int32_t)p + 1 : -((int32_t)p + 1);
+    k += step;
+  }
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = i + 1; j < n; ++j) a[i * n + j] = 0;
   return info;
 }
 

@@ -235,13 +235,16 @@ static ait_status class_losses(ait_ref_call *call, classes *c, const ait_tensor 
     AIT_GOTO(class_loss(call, c, i / c->inner, i % c->inner, ait_nn_data_mut(&each) + i, &weight));
     total += weight;
   }
-  status = reduce(call, c->reduction, &each, total, input->dtype);
+  AIT_GOTO(reduce(call, c->reduction, &each, total, input->dtype));
+  ait_tensor divisor = ait_tensor_borrow(&total, AIT_F64, 0, NULL);
+  if (c->reduction == REDUCE_NONE) total = 0;
+  status = ait_nn_result(call, 1, ait_nn_dtype(call, 1, input->dtype), &divisor); /* of the *_forward forms */
 cleanup:
   ait_tensor_release(&each);
   return status;
 }
 
-/* cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing), nll_loss_nd without the last */
+/* cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing); nll_loss*, without the last */
 ait_status ait_ref_class_loss(ait_ref_call *call) {
   bool logits = ait_nn_is(call, "aten.cross_entropy_loss");
   classes c = {0};
@@ -424,6 +427,119 @@ ait_status ait_ref_triplet_margin(ait_ref_call *call) {
   status = reduce(call, reduction, &each, (double)ait_tensor_count(&each), t[0]->dtype);
 cleanup:
   for (int i = 0; i < 3; ++i) ait_tensor_release(&x[i]);
+  ait_tensor_release(&each);
+  return status;
+}
+
+/* ---- connectionist temporal classification (Graves et al., 2006): forward variables in logarithms ---------------------------------------------------*/
+static double log_add(double a, double b) {
+  double top = a > b ? a : b;
+  return top == -INFINITY ? top : top + log1p(exp((a > b ? b : a) - top));
+}
+
+/* x: [time][step] log-probabilities of one sample; alpha: 2 * (2 * length + 1) doubles. */
+static double ctc_one(const double *x, int64_t step, int64_t time, const int64_t *target, int64_t length, int64_t blank, double *alpha) {
+  int64_t states = 2 * length + 1;
+  double *now = alpha, *next = alpha + states;
+  for (int64_t s = 0; s < states; ++s) now[s] = -INFINITY;
+  if (time == 0) return length == 0 ? 0 : INFINITY;
+  now[0] = x[blank];
+  if (length > 0) now[1] = x[target[0]];
+  for (int64_t t = 1; t < time; ++t) {
+    for (int64_t s = 0; s < states; ++s) {
+      int64_t label = s % 2 ? target[s / 2] : blank;
+      double sum = now[s];
+      if (s > 0) sum = log_add(sum, now[s - 1]);
+      if (s > 2 && s % 2 && label != target[s / 2 - 1]) sum = log_add(sum, now[s - 2]);
+      next[s] = sum + x[t * step + label];
+    }
+    double *swap = now;
+    now = next, next = swap;
+  }
+  return -log_add(now[states - 1], length > 0 ? now[states - 2] : -INFINITY);
+}
+
+typedef struct ctc {
+  ait_tensor x, target, input_lengths, target_lengths; /* doubles, int64s */
+  int64_t blank, reduction, time, batch, classes;
+  bool zero_infinity;
+} ctc;
+
+static ait_status lengths_of(const ait_ref_call *call, uint32_t arg, int64_t batch, ait_tensor *out) {
+  if (ait_ref_is_tensor(call, arg)) {
+    const ait_tensor *t;
+    AIT_TRY(ait_ref_tensor(call, arg, &t));
+    AIT_TRY(ait_tensor_cast(call->allocator, t, AIT_I64, out));
+  } else {
+    int64_t *v;
+    uint32_t n;
+    AIT_TRY(ait_ref_int_array(call, arg, &v, &n));
+    int64_t count = n;
+    ait_status status = ait_ref_temp(call, AIT_I64, 1, &count, out);
+    if (!status) memcpy(out->data, v, n * sizeof *v);
+    ait_free(call->allocator, v, n * sizeof *v);
+    AIT_TRY(status);
+  }
+  return ait_tensor_count(out) == batch ? AIT_OK : ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "lengths do not fit the batch");
+}
+
+/* Targets stand in one line, or each in a row of a matrix. */
+static ait_status ctc_losses(const ait_ref_call *call, const ctc *c, double *each, double *mean) {
+  int64_t longest = 0, at = 0, total = ait_tensor_count(&c->target), step = c->batch * c->classes;
+  const int64_t *in = c->input_lengths.data, *len = c->target_lengths.data;
+  for (int64_t i = 0; i < c->batch; ++i) longest = ait_nn_max(longest, len[i]);
+  double *alpha = ait_nn_doubles(call, 2 * (2 * longest + 1));
+  if (!alpha) return AIT_OOM();
+  ait_status status = AIT_OK;
+  *mean = 0;
+  for (int64_t i = 0; !status && i < c->batch; ++i) {
+    int64_t first = c->target.rank == 2 ? i * c->target.shape[1] : at;
+    const int64_t *y = (const int64_t *)c->target.data + first;
+    bool fits = len[i] >= 0 && in[i] >= 0 && in[i] <= c->time && first + len[i] <= total;
+    for (int64_t k = 0; fits && k < len[i]; ++k) fits = y[k] >= 0 && y[k] < c->classes;
+    if (!fits) status = ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "lengths or labels out of range");
+    if (status) break;
+    each[i] = ctc_one(ait_nn_data(&c->x) + i * c->classes, step, in[i], y, len[i], c->blank, alpha);
+    if (c->zero_infinity && isinf(each[i])) each[i] = 0;
+    *mean += each[i] / (double)(ait_nn_max(len[i], 1) * c->batch);
+    at += len[i];
+  }
+  ait_nn_doubles_free(call, alpha, 2 * (2 * longest + 1));
+  return status;
+}
+
+/* ctc_loss(log_probs [T, N, C] or [T, C], targets, input_lengths, target_lengths, blank, reduction, zero_infinity) */
+ait_status ait_ref_ctc_loss(ait_ref_call *call) {
+  const ait_tensor *t, *target;
+  ctc c = {0};
+  ait_tensor each = {0};
+  double mean;
+  ait_status status;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_ref_tensor(call, 1, &target));
+  AIT_TRY(ait_ref_int(call, 4, &c.blank));
+  AIT_TRY(ait_ref_int(call, 5, &c.reduction));
+  AIT_TRY(ait_ref_bool(call, 6, &c.zero_infinity));
+  if (t->rank < 2 || t->rank > 3) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "log-probabilities of rank %d", t->rank);
+  c.time = t->shape[0], c.batch = t->rank == 3 ? t->shape[1] : 1, c.classes = t->shape[t->rank - 1];
+  if (c.blank < 0 || c.blank >= c.classes) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "blank label out of range");
+  AIT_GOTO(ait_nn_f64(call, t, &c.x));
+  AIT_GOTO(ait_tensor_cast(call->allocator, target, AIT_I64, &c.target));
+  AIT_GOTO(lengths_of(call, 2, c.batch, &c.input_lengths));
+  AIT_GOTO(lengths_of(call, 3, c.batch, &c.target_lengths));
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, t->rank - 2, &c.batch, &each));
+  AIT_GOTO(ctc_losses(call, &c, each.data, &mean));
+  if (c.reduction == REDUCE_MEAN) {
+    ait_tensor scalar = ait_tensor_borrow(&mean, AIT_F64, 0, NULL);
+    status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &scalar);
+  } else {
+    status = reduce(call, c.reduction, &each, 1, t->dtype);
+  }
+cleanup:
+  ait_tensor_release(&c.x);
+  ait_tensor_release(&c.target);
+  ait_tensor_release(&c.input_lengths);
+  ait_tensor_release(&c.target_lengths);
   ait_tensor_release(&each);
   return status;
 }

@@ -238,14 +238,15 @@ ait_status ait_ref_linear(ait_ref_call *call) {
   return run_product(call, &a, &b, bias, one, one, x->rank == 1, w->rank == 1);
 }
 
-/* addmm, baddbmm: beta * self + alpha * a b */
+/* addmm, baddbmm: beta * self + alpha * a b; .dtype: with the result's dtype before the factors */
 ait_status ait_ref_addmm(ait_ref_call *call) {
+  uint32_t at = ait_ends_with(call->node->op, ".dtype") ? 4 : 3;
   const ait_tensor *c, *a, *b;
   ait_ref_scalar alpha, beta;
   AIT_TRY(ait_ref_tensor(call, 0, &c));
   AIT_TRY(two(call, 1, &a, &b, 2, 2));
-  AIT_TRY(ait_ref_scalar_arg(call, 3, &beta));
-  AIT_TRY(ait_ref_scalar_arg(call, 4, &alpha));
+  AIT_TRY(ait_ref_scalar_arg(call, at, &beta));
+  AIT_TRY(ait_ref_scalar_arg(call, at + 1, &alpha));
   return run_product(call, a, b, c, alpha, beta, false, false);
 }
 

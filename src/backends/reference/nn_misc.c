@@ -1,15 +1,139 @@
 /* Operators that belong to no family: windows, grids, histograms, trapezoids, quantiles, dense and sparse layouts, matrix views. */
 #include "backends/reference/nn.h"
 
-/* 0.5 - 0.5 cos(2 pi i / n), periodic */
-ait_status ait_ref_hann_window(ait_ref_call *call) {
+/* ---- windows -------------------------------------------------------------------------------------------------------------------------------*/
+/* 10.25.2 of the DLMF */
+static double bessel_i0(double x) {
+  double y = x * x / 4, term = 1, sum = 1;
+  for (int k = 1; k < 500 && term > sum * 1e-18; ++k) sum += term *= y / ((double)k * k);
+  return sum;
+}
+
+/* Value i of a window of n; a, b: the window's parameters. A periodic one has one more value than it gives. */
+static double window_value(const char *op, int64_t i, int64_t n, double a, double b) {
+  double t = (double)i / (double)(n - 1), angle = 2 * M_PI * t;
+  if (strstr(op, "hann")) return 0.5 - 0.5 * cos(angle);
+  if (strstr(op, "hamming")) return a - b * cos(angle);
+  if (strstr(op, "blackman")) return 0.42 - 0.5 * cos(angle) + 0.08 * cos(2 * angle);
+  if (strstr(op, "bartlett")) return 1 - fabs(2 * t - 1);
+  return bessel_i0(a * sqrt(fmax(0, 1 - (2 * t - 1) * (2 * t - 1)))) / bessel_i0(a); /* Kaiser */
+}
+
+/* hann, hamming, blackman, bartlett, kaiser: window_length[, periodic[, parameters]] */
+ait_status ait_ref_window(ait_ref_call *call) {
+  const char *op = call->node->op;
+  bool periodic = true, kaiser = strstr(op, "kaiser") != NULL;
+  double a = kaiser ? 12 : 0.54, b = 0.46;
   int64_t n;
-  ait_tensor w;
+  uint32_t at = 1;
   AIT_TRY(ait_ref_int(call, 0, &n));
+  if (strchr(op + 5, '.')) AIT_TRY(ait_ref_bool(call, at++, &periodic));
+  if (strstr(op, "alpha") || strstr(op, ".beta")) AIT_TRY(ait_ref_float(call, at++, &a));
+  if (strstr(op, "_beta")) AIT_TRY(ait_ref_float(call, at++, &b));
+  ait_tensor w;
   AIT_TRY(ait_ref_temp(call, AIT_F64, 1, &n, &w));
-  for (int64_t i = 0; i < n; ++i) ait_nn_data_mut(&w)[i] = n == 1 ? 1 : 0.5 - 0.5 * cos(2 * M_PI * (double)i / (double)n);
-  ait_status status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, ait_ref_dtype(call, 1, ait_ref_widen(call, AIT_F32))), &w);
+  for (int64_t i = 0; i < n; ++i) ait_nn_data_mut(&w)[i] = n == 1 ? 1 : window_value(op, i, n + periodic, a, b);
+  ait_status status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, ait_ref_dtype(call, at, ait_ref_widen(call, AIT_F32))), &w);
   ait_tensor_release(&w);
+  return status;
+}
+
+/* fft_fftfreq, fft_rfftfreq: n, d */
+ait_status ait_ref_fftfreq(ait_ref_call *call) {
+  int64_t n, count;
+  double d;
+  bool real = ait_nn_is(call, "aten.fft_rfftfreq");
+  ait_tensor f;
+  AIT_TRY(ait_ref_int(call, 0, &n));
+  AIT_TRY(ait_ref_float(call, 1, &d));
+  count = real ? n / 2 + 1 : n;
+  AIT_TRY(ait_ref_temp(call, AIT_F64, 1, &count, &f));
+  for (int64_t i = 0; i < count; ++i) ait_nn_data_mut(&f)[i] = (double)(real || i < (n + 1) / 2 ? i : i - n) / ((double)n * d);
+  ait_status status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, ait_ref_dtype(call, 2, ait_ref_widen(call, AIT_F32))), &f);
+  ait_tensor_release(&f);
+  return status;
+}
+
+/* affine_grid_generator(theta [N, d, d + 1], size [N, C, ..], align_corners) -> [N, .., d] */
+ait_status ait_ref_affine_grid(ait_ref_call *call) {
+  ait_tensor theta = {0}, out = {0};
+  int64_t size[AIT_MAX_RANK], shape[5], index[5] = {0};
+  int32_t rank;
+  bool align;
+  ait_status status;
+  AIT_TRY(ait_ref_ints(call, 1, size, &rank));
+  AIT_TRY(ait_ref_bool(call, 2, &align));
+  AIT_GOTO(ait_nn_arg(call, 0, &theta));
+  int64_t d = rank - 2;
+  if ((d != 2 && d != 3) || ait_tensor_count(&theta) != size[0] * d * (d + 1)) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "shapes"));
+  shape[0] = size[0];
+  for (int64_t i = 0; i < d; ++i) shape[1 + i] = size[2 + i];
+  shape[1 + d] = d;
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, (int32_t)d + 2, shape, &out));
+  for (int64_t e = 0; e < ait_tensor_count(&out); ++e) {
+    const double *row = ait_nn_data(&theta) + (index[0] * d + index[1 + d]) * (d + 1);
+    double sum = row[d];
+    for (int64_t k = 0; k < d; ++k) { /* coordinate k belongs to the k-th dim from the end */
+      int64_t n = shape[d - k], at = index[d - k];
+      double x = n <= 1 ? 0 : -1 + 2 * (double)at / (double)(n - 1);
+      sum += row[k] * (align || n < 1 ? x : x * (double)(n - 1) / (double)n);
+    }
+    ait_nn_data_mut(&out)[e] = sum;
+    ait_ref_next((int32_t)d + 2, shape, index);
+  }
+  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, AIT_F32), &out);
+cleanup:
+  ait_tensor_release(&theta);
+  ait_tensor_release(&out);
+  return status;
+}
+
+/* cov(self, correction, fweights, aweights): rows are variables; corrcoef */
+static void covariance(const double *x, int64_t rows, int64_t n, const double *f, const double *a, double correction, double *out) {
+  double sum_w = 0, sum_wa = 0;
+  for (int64_t k = 0; k < n; ++k) {
+    double w = (f ? f[k] : 1) * (a ? a[k] : 1);
+    sum_w += w;
+    sum_wa += w * (a ? a[k] : 1);
+  }
+  double norm = correction == 0 || !a ? sum_w - correction : sum_w - correction * sum_wa / sum_w;
+  if (norm < 0) norm = 0;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j <= i; ++j) {
+      double mi = 0, mj = 0, c = 0;
+      for (int64_t k = 0; k < n; ++k) {
+        double w = (f ? f[k] : 1) * (a ? a[k] : 1) / sum_w;
+        mi += w * x[i * n + k], mj += w * x[j * n + k];
+      }
+      for (int64_t k = 0; k < n; ++k) c += (f ? f[k] : 1) * (a ? a[k] : 1) * (x[i * n + k] - mi) * (x[j * n + k] - mj);
+      out[i * rows + j] = out[j * rows + i] = c / norm;
+    }
+}
+
+ait_status ait_ref_cov(ait_ref_call *call) {
+  bool correlation = ait_nn_is(call, "aten.corrcoef");
+  ait_tensor x = {0}, f = {0}, a = {0}, out = {0};
+  int64_t correction = 1;
+  ait_status status;
+  AIT_GOTO(ait_nn_arg(call, 0, &x));
+  if (!correlation) AIT_GOTO(ait_ref_int(call, 1, &correction));
+  if (!correlation) AIT_GOTO(ait_nn_arg_or_null(call, 2, &f));
+  if (!correlation) AIT_GOTO(ait_nn_arg_or_null(call, 3, &a));
+  if (x.rank > 2 || x.dtype != AIT_F64) AIT_GOTO(ait_ref_error(call, AIT_CODE_UNSUPPORTED, "covariance of rank %d, or complex", x.rank));
+  int64_t rows = x.rank == 2 ? x.shape[0] : 1, n = x.rank == 2 ? x.shape[1] : x.rank == 1 ? x.shape[0] : 1, shape[2] = {rows, rows};
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, x.rank == 2 ? 2 : 0, shape, &out));
+  double *c = out.data;
+  covariance(x.data, rows, n, f.data, a.data, (double)correction, c);
+  for (int64_t i = 0; correlation && i < rows; ++i)
+    for (int64_t j = 0; j < rows; ++j)
+      if (i != j) c[i * rows + j] = fmax(-1, fmin(1, c[i * rows + j] / sqrt(c[i * rows + i] * c[j * rows + j])));
+  for (int64_t i = 0; correlation && i < rows; ++i) c[i * rows + i] = c[i * rows + i] / c[i * rows + i];
+  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, AIT_F32), &out);
+cleanup:
+  ait_tensor_release(&x);
+  ait_tensor_release(&f);
+  ait_tensor_release(&a);
+  ait_tensor_release(&out);
   return status;
 }
 
@@ -18,7 +142,7 @@ ait_status ait_ref_meshgrid(ait_ref_call *call) {
   ait_tensor *in;
   uint32_t count;
   AIT_TRY(ait_ref_tensors(call, 0, &in, &count));
-  const char *order = ait_ref_string(call, 1);
+  const char *order = ait_ref_arg_count(call) > 1 ? ait_ref_string(call, 1) : NULL;
   bool swap = order && strcmp(order, "xy") == 0 && count >= 2;
   ait_tensor *out = NULL;
   ait_status status = AIT_OK;

@@ -91,6 +91,23 @@ ait_status ait_ref_pad(ait_ref_call *call) {
   return status;
 }
 
+/* reflection_pad{1,2,3}d, replication_pad{1,2,3}d, _pad_circular; _pad_enum(self, pad, mode, value) */
+ait_status ait_ref_pad_like(ait_ref_call *call) {
+  ait_ref_scalar value = {.kind = AIT_KIND_FLOAT};
+  int64_t mode = ait_nn_starts(call, "aten.reflection") ? PAD_REFLECT : ait_nn_starts(call, "aten.replication") ? PAD_REPLICATE : PAD_CIRCULAR;
+  if (ait_nn_is(call, "aten._pad_enum")) {
+    AIT_TRY(ait_ref_int(call, 2, &mode));
+    AIT_TRY(ait_ref_float_or(call, 3, 0, &value.f));
+    if (mode < 0 || mode > PAD_CIRCULAR) return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "padding mode %lld", (long long)mode);
+  }
+  int64_t *pads;
+  uint32_t count;
+  AIT_TRY(ait_ref_int_array(call, 1, &pads, &count));
+  ait_status status = pad_run(call, pads, (int32_t)count, (pad_mode)mode, &value);
+  ait_free(call->allocator, pads, count * sizeof *pads);
+  return status;
+}
+
 /* ---- patches -------------------------------------------------------------------------------------------------------------------------------*/
 /* [N, C, H, W] -> [N, C * kh * kw, positions] */
 ait_status ait_ref_im2col(ait_ref_call *call) {
@@ -125,6 +142,45 @@ ait_status ait_ref_im2col(ait_ref_call *call) {
     to += size;
   } while (ait_ref_next(6, full, index));
   return AIT_OK;
+}
+
+/* [N, C * kh * kw, positions] -> [N, C, H, W]: what im2col took apart is summed up. self, output_size, kernel, dilation, padding, stride */
+ait_status ait_ref_col2im(ait_ref_call *call) {
+  const ait_tensor *x;
+  int64_t size[2], kernel[2], dilation[2], pad[2], stride[2], positions[2];
+  AIT_TRY(ait_ref_tensor(call, 0, &x));
+  AIT_TRY(ait_nn_ints(call, 1, 2, 1, size));
+  AIT_TRY(ait_nn_ints(call, 2, 2, 1, kernel));
+  AIT_TRY(ait_nn_ints(call, 3, 2, 1, dilation));
+  AIT_TRY(ait_nn_ints(call, 4, 2, 0, pad));
+  AIT_TRY(ait_nn_ints(call, 5, 2, 1, stride));
+  for (int32_t d = 0; d < 2; ++d) {
+    int64_t room = size[d] + 2 * pad[d] - dilation[d] * (kernel[d] - 1) - 1;
+    if (room < 0 || stride[d] < 1) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the patch is larger than the padded output");
+    positions[d] = room / stride[d] + 1;
+  }
+  int32_t lead = x->rank - 2;
+  int64_t taps = kernel[0] * kernel[1];
+  if (lead < 0 || lead > 1 || x->shape[lead] % taps != 0 || x->shape[lead + 1] != positions[0] * positions[1])
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "columns do not fit the output size");
+  int64_t batch = lead ? x->shape[0] : 1, channels = x->shape[lead] / taps, shape[4] = {batch, channels, size[0], size[1]};
+  ait_tensor v = {0}, out = {0};
+  ait_status status;
+  AIT_GOTO(ait_nn_f64(call, x, &v));
+  AIT_GOTO(ait_nn_zeros(call, AIT_F64, 3 + lead, shape + !lead, &out));
+  int64_t full[6] = {batch, channels, kernel[0], kernel[1], positions[0], positions[1]}, index[6] = {0};
+  const double *from = v.data;
+  for (int64_t e = 0; e < ait_tensor_count(&v); ++e) {
+    int64_t i = index[4] * stride[0] - pad[0] + index[2] * dilation[0], j = index[5] * stride[1] - pad[1] + index[3] * dilation[1];
+    if (i >= 0 && j >= 0 && i < size[0] && j < size[1])
+      ait_nn_data_mut(&out)[((index[0] * channels + index[1]) * size[0] + i) * size[1] + j] += from[e];
+    ait_ref_next(6, full, index);
+  }
+  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, x->dtype), &out);
+cleanup:
+  ait_tensor_release(&v);
+  ait_tensor_release(&out);
+  return status;
 }
 
 /* Windows along a dim become a last dim: a view. */

@@ -234,3 +234,36 @@ cleanup:
   affine_release(&a);
   return status;
 }
+
+/* ---- fake quantisation: rounded to the grid, still a float ---------------------------------------------------------------------------------------*/
+/* fake_quantize_per_tensor_affine(self, scale, zero_point, min, max), per_channel with axis; _cachemask gives where it did not clip */
+ait_status ait_ref_fake_quant(ait_ref_call *call) {
+  bool per_channel = strstr(call->node->op, "per_channel") != NULL;
+  const ait_tensor *t;
+  affine a = {0};
+  ait_tensor mask = {0};
+  int64_t index[AIT_MAX_RANK] = {0};
+  ait_status status;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_GOTO(decomposed_args(call, &a, per_channel));
+  AIT_GOTO(check_blocks(call, &a));
+  AIT_GOTO(ait_ref_temp(call, AIT_BOOL, t->rank, t->shape, &mask));
+  double *x = a.x.data;
+  for (int64_t i = 0; i < ait_tensor_count(&a.x); ++i) {
+    int64_t b = block_of(&a, index);
+    double scale = ait_nn_data(&a.scale)[b], zero = a.zero.data ? ait_nn_data(&a.zero)[b] : 0, inverse = round_to(a.compute, 1 / scale);
+    double q = nearbyint(round_to(a.compute, round_to(a.compute, x[i] * inverse) + zero)), low = (double)a.low, high = (double)a.high;
+    ((uint8_t *)mask.data)[i] = q >= low && q <= high;
+    x[i] = ((q < low ? low : q > high ? high : q) - zero) * scale;
+    ait_ref_next(a.x.rank, a.x.shape, index);
+  }
+  AIT_GOTO(ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &a.x));
+  if (ait_nn_wants(call, 1)) {
+    ait_ref_set(call, 1, mask);
+    mask = (ait_tensor){0};
+  }
+cleanup:
+  affine_release(&a);
+  ait_tensor_release(&mask);
+  return status;
+}

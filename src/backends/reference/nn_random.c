@@ -149,6 +149,20 @@ ait_status ait_ref_random_from(ait_ref_call *call) {
   return ait_ref_error(call, AIT_CODE_INTERNAL, "no such distribution");
 }
 
+static ait_status with_one(ait_ref_call *call, distribution draw) {
+  double p;
+  AIT_TRY(ait_ref_float(call, 1, &p));
+  return like(call, draw, p, 0);
+}
+/* bernoulli.p: self is only a shape */
+ait_status ait_ref_bernoulli_p(ait_ref_call *call) { return with_one(call, draw_bernoulli); }
+ait_status ait_ref_normal_like(ait_ref_call *call) {
+  double mean, std;
+  AIT_TRY(ait_ref_float(call, 1, &mean));
+  AIT_TRY(ait_ref_float(call, 2, &std));
+  return like(call, draw_normal, mean, std);
+}
+
 /* normal_: fills its operand, which is also the result */
 ait_status ait_ref_normal_inplace(ait_ref_call *call) {
   const ait_tensor *t;
@@ -208,6 +222,74 @@ cleanup:
   return status;
 }
 
+/* bernoulli.Tensor(self, p): the second operand holds the probabilities */
+ait_status ait_ref_bernoulli_tensor(ait_ref_call *call) {
+  const ait_tensor *t;
+  ait_tensor p;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_nn_arg_expanded(call, 1, t->rank, t->shape, &p));
+  ait_status status = from_tensors(call, &p, NULL, 0, draw_bernoulli, ait_nn_dtype(call, 0, t->dtype));
+  ait_tensor_release(&p);
+  return status;
+}
+
+/* normal.float_Tensor(mean, std) */
+ait_status ait_ref_normal_float_tensor(ait_ref_call *call) {
+  double mean;
+  ait_tensor std, out = {0};
+  ait_status status;
+  AIT_TRY(ait_ref_float(call, 0, &mean));
+  AIT_TRY(ait_nn_arg(call, 1, &std));
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, std.rank, std.shape, &out));
+  for (int64_t i = 0; i < ait_tensor_count(&out); ++i) ait_nn_data_mut(&out)[i] = mean;
+  status = from_tensors(call, &out, &std, 0, draw_normal, ait_nn_dtype(call, 0, AIT_F32));
+cleanup:
+  ait_tensor_release(&std);
+  ait_tensor_release(&out);
+  return status;
+}
+
+/* Knuth's product of uniforms in logarithms, in parts of at most 500 so that it stays exact; large rates take as long as they are. */
+static double draw_poisson(ait_nn_random *r, double rate, double unused) {
+  AIT_UNUSED(unused);
+  double count = 0;
+  if (!(rate > 0)) return isnan(rate) ? rate : 0;
+  if (rate > 1e6) return fmax(0, nearbyint(rate + sqrt(rate) * ait_nn_random_normal(r))); /* indistinguishable at this size */
+  while (rate > 0) {
+    double part = rate < 500 ? rate : 500, sum = 0;
+    for (;;) {
+      sum -= log(1 - ait_nn_random_uniform(r));
+      if (sum > part) break;
+      ++count;
+    }
+    rate -= part;
+  }
+  return count;
+}
+
+static double draw_binomial(ait_nn_random *r, double n, double p) {
+  double count = 0;
+  if (n > 1e6) return fmin(n, fmax(0, nearbyint(n * p + sqrt(n * p * (1 - p)) * ait_nn_random_normal(r))));
+  for (double i = 0; i < n; ++i) count += ait_nn_random_uniform(r) < p;
+  return count;
+}
+
+/* poisson(rates), binomial(counts, probabilities) */
+ait_status ait_ref_counts(ait_ref_call *call) {
+  bool binomial = ait_nn_is(call, "aten.binomial");
+  const ait_tensor *t;
+  ait_tensor x = {0}, p = {0};
+  ait_status status;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_GOTO(ait_nn_f64(call, t, &x));
+  if (binomial) AIT_GOTO(ait_nn_arg_expanded(call, 1, x.rank, x.shape, &p));
+  status = from_tensors(call, &x, binomial ? &p : NULL, 0, binomial ? draw_binomial : draw_poisson, ait_nn_dtype(call, 0, t->dtype));
+cleanup:
+  ait_tensor_release(&x);
+  ait_tensor_release(&p);
+  return status;
+}
+
 /* ---- integers ----------------------------------------------------------------------------------------------------------------------------*/
 /* randint (high, size), randint.low (low, high, size), randint_like (self, high), randint_like.low_dtype (self, low, high) */
 ait_status ait_ref_randint(ait_ref_call *call) {
@@ -238,6 +320,66 @@ ait_status ait_ref_randint(ait_ref_call *call) {
     int64_t v = (int64_t)((uint64_t)low + (uint64_t)(((unsigned __int128)bits * span) >> 64));
     ait_element_set_i64((char *)out.data + i * (int64_t)ait_dtype_size(out.dtype), out.dtype, v);
   }
+  return AIT_OK;
+}
+
+static int64_t draw_below(ait_nn_random *r, int64_t n) {
+  uint64_t bits = (uint64_t)ait_nn_random_u32(r) << 32 | ait_nn_random_u32(r);
+  return (int64_t)(((unsigned __int128)bits * (uint64_t)n) >> 64);
+}
+
+/* 0 .. n-1 shuffled (Fisher and Yates) */
+ait_status ait_ref_randperm(ait_ref_call *call) {
+  int64_t n;
+  ait_tensor out;
+  AIT_TRY(ait_ref_int(call, 0, &n));
+  AIT_TRY(ait_ref_new(call, 0, ait_nn_dtype(call, 0, ait_ref_dtype(call, 1, AIT_I64)), 1, &n, &out));
+  int64_t size = (int64_t)ait_dtype_size(out.dtype);
+  char *p = out.data;
+  for (int64_t i = 0; i < n; ++i) ait_element_set_i64(p + i * size, out.dtype, i);
+  ait_nn_random r;
+  ait_nn_random_init(call, &r);
+  for (int64_t i = n - 1; i > 0; --i) {
+    int64_t j = draw_below(&r, i + 1), a = ait_element_i64(p + i * size, out.dtype), b = ait_element_i64(p + j * size, out.dtype);
+    ait_element_set_i64(p + i * size, out.dtype, b);
+    ait_element_set_i64(p + j * size, out.dtype, a);
+  }
+  return AIT_OK;
+}
+
+/* The largest n so that the dtype holds 0 .. n - 1 exactly. */
+static int64_t integers_of(ait_dtype d) {
+  switch (d) {
+  case AIT_F16: return (1 << 11) + 1;
+  case AIT_BF16: return (1 << 8) + 1;
+  case AIT_F32: return (1 << 24) + 1;
+  case AIT_F64: return ((int64_t)1 << 53) + 1;
+  case AIT_BOOL: return 2;
+  default: {
+    int64_t bits = 8 * (int64_t)ait_dtype_size(d) - (ait_dtype_kind_of(d) == AIT_KIND_INT);
+    return bits >= 63 ? INT64_MAX : (int64_t)1 << bits;
+  }
+  }
+}
+
+/* random(self), random.to(self, to), random.from(self, from, to): integers in [from, to) in self's dtype */
+ait_status ait_ref_random_int(ait_ref_call *call) {
+  const ait_tensor *t;
+  ait_tensor out;
+  int64_t from = 0, to;
+  uint32_t at = 1;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  ait_dtype dtype = ait_nn_dtype(call, 0, t->dtype);
+  if (ait_ends_with(call->node->op, ".from")) AIT_TRY(ait_ref_int(call, at++, &from));
+  to = integers_of(t->dtype);
+  if (strchr(call->node->op + 5, '.')) AIT_TRY(ait_ref_int_or(call, at, to, &to));
+  if (to <= from) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "empty range");
+  AIT_TRY(ait_ref_new(call, 0, dtype, t->rank, t->shape, &out));
+  ait_nn_random r;
+  ait_nn_random_init(call, &r);
+  int64_t size = (int64_t)ait_dtype_size(dtype), span;
+  if (__builtin_sub_overflow(to, from, &span)) span = INT64_MAX;
+  for (int64_t i = 0; i < ait_tensor_count(&out); ++i) ait_element_set_i64((char *)out.data + i * size, dtype, from + draw_below(&r, span));
   return AIT_OK;
 }
 

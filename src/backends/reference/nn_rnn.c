@@ -219,6 +219,102 @@ cleanup:
   return status;
 }
 
+/* ---- packed sequences: time step t holds the first batch_sizes[t] samples, longest first -------------------------------------------------------*/
+/* One direction over packed data; h, c: state of all samples of the first step. A sample's state stays once its sequence has ended. */
+static ait_status run_packed_direction(rnn *r, const weights *w, const double *x, const int64_t *sizes, int64_t rows, bool backward, double *out,
+                                       int64_t width, int64_t offset, double *h, double *c) {
+  int64_t gates = gates_of[r->kind] * r->hidden, most = r->batch, total = (rows + most) * gates + most * r->hidden;
+  double *gx = ait_nn_doubles(r->call, total);
+  if (!gx) return AIT_OOM();
+  double *gh = gx + rows * gates, *cell_h = gh + most * gates;
+  ait_status status = affine(r->call, x, rows, w->in, w->w_ih, w->b_ih, gates, gx);
+  int64_t at = backward ? rows : 0;
+  for (int64_t s = 0; !status && s < r->time; ++s) {
+    int64_t t = backward ? r->time - 1 - s : s;
+    r->batch = sizes[t];
+    if (backward) at -= sizes[t];
+    status = step(r, w, gx + at * gates, gh, cell_h, h, c);
+    for (int64_t b = 0; b < sizes[t]; ++b) memcpy(out + (at + b) * width + offset, h + b * r->projected, (size_t)r->projected * sizeof *out);
+    if (!backward) at += sizes[t];
+  }
+  r->batch = most;
+  ait_nn_doubles_free(r->call, gx, total);
+  return status;
+}
+
+/* *x: [rows, in], replaced by the last layer's output */
+static ait_status run_packed_layers(ait_ref_call *call, rnn *r, const int64_t *sizes, ait_tensor *x) {
+  int64_t directions = r->bidirectional ? 2 : 1, in = x->shape[1], rows = x->shape[0], shape[2] = {rows, directions * r->projected};
+  ait_nn_random random;
+  ait_nn_random_init(call, &random);
+  for (int64_t l = 0; l < r->layers; ++l) {
+    ait_tensor out;
+    AIT_TRY(ait_ref_temp(call, AIT_F64, 2, shape, &out));
+    ait_status status = AIT_OK;
+    for (int64_t d = 0; !status && d < directions; ++d) {
+      weights w;
+      int64_t state = l * directions + d;
+      double *h = ait_nn_data_mut(&r->h) + state * r->batch * r->projected;
+      double *c = r->kind == RNN_LSTM ? ait_nn_data_mut(&r->c) + state * r->batch * r->hidden : NULL;
+      status = find_weights(r, l, d, in, &w);
+      if (!status) status = run_packed_direction(r, &w, x->data, sizes, rows, d == 1, out.data, shape[1], d * r->projected, h, c);
+    }
+    drop(r, l, out.data, ait_tensor_count(&out), &random);
+    ait_tensor_release(x);
+    *x = out;
+    AIT_TRY(status);
+    in = shape[1];
+  }
+  return AIT_OK;
+}
+
+static ait_status run_packed(ait_ref_call *call, rnn *r, const ait_tensor *data, const ait_tensor *sizes) {
+  if (data->rank != 2 || r->h.rank != 3 || ait_tensor_count(sizes) < 1) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "packed data");
+  const int64_t *n = sizes->data;
+  int64_t rows = 0;
+  r->time = ait_tensor_count(sizes), r->batch = n[0];
+  r->projected = r->h.shape[2], r->hidden = r->kind == RNN_LSTM ? r->c.shape[2] : r->projected;
+  for (int64_t t = 0; t < r->time; ++t) {
+    if (n[t] < 1 || n[t] > (t ? n[t - 1] : n[0])) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "batch sizes must not grow");
+    rows += n[t];
+  }
+  if (rows != data->shape[0] || r->h.shape[1] != r->batch || r->h.shape[0] != r->layers * (r->bidirectional ? 2 : 1))
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the initial state or the batch sizes do not fit the data");
+  ait_tensor x = {0};
+  ait_status status;
+  AIT_GOTO(ait_nn_f64(call, data, &x));
+  AIT_GOTO(run_packed_layers(call, r, n, &x));
+  AIT_GOTO(ait_nn_result(call, 0, ait_nn_dtype(call, 0, data->dtype), &x));
+  AIT_GOTO(ait_nn_result(call, 1, ait_nn_dtype(call, 1, data->dtype), &r->h));
+  if (r->kind == RNN_LSTM) status = ait_nn_result(call, 2, ait_nn_dtype(call, 2, data->dtype), &r->c);
+cleanup:
+  ait_tensor_release(&x);
+  return status;
+}
+
+/* aten.lstm.data, gru.data, rnn_tanh.data, rnn_relu.data: data, batch_sizes, hx, params, .. */
+ait_status ait_ref_rnn_packed(ait_ref_call *call) {
+  rnn r = {.call = call, .kind = kind_of(call)};
+  const ait_tensor *data, *sizes;
+  ait_tensor flat = {0};
+  ait_status status;
+  AIT_TRY(ait_ref_tensor(call, 0, &data));
+  AIT_TRY(ait_ref_tensor(call, 1, &sizes));
+  AIT_GOTO(ait_tensor_cast(call->allocator, sizes, AIT_I64, &flat));
+  AIT_GOTO(r.kind == RNN_LSTM ? take_pair(call, 2, &r.h, &r.c) : ait_nn_arg(call, 2, &r.h));
+  AIT_GOTO(take_params(call, 3, &r));
+  AIT_GOTO(ait_ref_bool(call, 4, &r.biases));
+  AIT_GOTO(ait_ref_int(call, 5, &r.layers));
+  AIT_GOTO(ait_ref_float(call, 6, &r.dropout));
+  AIT_GOTO(ait_ref_bool(call, 7, &r.train));
+  AIT_GOTO(ait_ref_bool(call, 8, &r.bidirectional));
+  status = run_packed(call, &r, data, &flat);
+cleanup:
+  ait_tensor_release(&flat);
+  rnn_release(call, &r);
+  return status;
+}
+
 /* core lstm (x, h0, c0, params, ..) and gru (x, h0, params, ..) */
 ait_status ait_ref_core_rnn(ait_ref_call *call) {
   rnn r = {.call = call, .kind = kind_of(call)};

@@ -347,14 +347,23 @@ static const struct {
     {"laguerre_polynomial_l", LAGUERRE, false}, {"legendre_polynomial_p", LEGENDRE, false},
 };
 
-static const char *bare_name(const ait_ref_call *call) {
+/* Without namespace, "special_" and overload; one name for each function. */
+static void bare_name(const ait_ref_call *call, char out[64]) {
+  static const char *const same[][2] = {{"gammainc", "igamma"}, {"gammaincc", "igammac"}, {"gammaln", "lgamma"}, {"psi", "digamma"}};
   const char *name = call->node->op;
   if (ait_starts_with(name, "aten.")) name += 5;
-  return ait_starts_with(name, "special_") ? name + 8 : name;
+  if (ait_starts_with(name, "special_")) name += 8;
+  size_t n = strcspn(name, ".");
+  n = n < 63 ? n : 63;
+  memcpy(out, name, n);
+  out[n] = 0;
+  for (size_t i = 0; i < AIT_COUNT(same); ++i)
+    if (strcmp(out, same[i][0]) == 0) memcpy(out, same[i][1], strlen(same[i][1]) + 1);
 }
 
 ait_status ait_ref_special(ait_ref_call *call) {
-  const char *name = bare_name(call);
+  char name[64];
+  bare_name(call, name);
   for (size_t i = 0; i < AIT_COUNT(unary); ++i)
     if (strcmp(name, unary[i].name) == 0) return ait_nn_map1(call, 0, unary[i].fn, NULL);
   for (size_t i = 0; i < AIT_COUNT(binary); ++i)
@@ -366,9 +375,9 @@ ait_status ait_ref_special(ait_ref_call *call) {
   return ait_ref_error(call, AIT_CODE_INTERNAL, "no such function");
 }
 
-/* polygamma(n, self), special_polygamma; mvlgamma(self, p) */
+/* polygamma(n, self), special_polygamma; mvlgamma(self, p), special_multigammaln */
 ait_status ait_ref_polygamma(ait_ref_call *call) {
-  bool multi = ait_nn_is(call, "aten.mvlgamma");
+  bool multi = strstr(call->node->op, "polygamma") == NULL;
   int64_t n;
   AIT_TRY(ait_ref_int(call, multi ? 1 : 0, &n));
   double p = (double)n;

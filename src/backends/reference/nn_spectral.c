@@ -37,7 +37,7 @@ static void symmetrise(double *a, int64_t n, bool upper) {
     }
 }
 
-/* linalg_eigh, linalg_eigvalsh */
+/* linalg_eigh, linalg_eigvalsh, _linalg_eigh(A, UPLO, compute_v) */
 ait_status ait_ref_eigh(ait_ref_call *call) {
   ait_tensor x = {0}, w = {0}, v = {0};
   int64_t count, m, n;
@@ -52,7 +52,10 @@ ait_status ait_ref_eigh(ait_ref_call *call) {
     ait_nn_eigh(ait_nn_data_mut(&x) + i * n * n, n, ait_nn_data_mut(&w) + i * n, ait_nn_data_mut(&v) + i * n * n);
   }
   AIT_GOTO(ait_nn_result(call, 0, dtype_of(call, 0), &w));
-  if (ait_nn_is(call, "aten.linalg_eigh")) status = ait_nn_result(call, 1, dtype_of(call, 1), &v);
+  bool vectors = true;
+  if (ait_nn_is(call, "aten._linalg_eigh")) AIT_GOTO(ait_ref_bool(call, 2, &vectors));
+  if (!vectors) v.rank = 1, v.shape[0] = 0;
+  status = ait_nn_result(call, 1, dtype_of(call, 1), &v);
 cleanup:
   ait_tensor_release(&x);
   ait_tensor_release(&w);
@@ -146,7 +149,7 @@ ait_status ait_ref_svd(ait_ref_call *call) {
   ait_status status;
   double *work = NULL;
   AIT_TRY(ait_ref_bool(call, 1, &flag));
-  if (old) AIT_TRY(ait_ref_bool(call, 2, &vectors));
+  if (old || ait_nn_is(call, "aten._linalg_svd")) AIT_TRY(ait_ref_bool(call, 2, &vectors));
   bool full = old ? !flag : flag;
   AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
   int64_t k = m < n ? m : n, ucols = full || !vectors ? m : k, vrows = full || !vectors ? n : k, size = 3 * (m + n) * (m + n) + 1;
@@ -157,9 +160,11 @@ ait_status ait_ref_svd(ait_ref_call *call) {
   for (int64_t i = 0; i < count; ++i)
     full_svd(ait_nn_data(&x) + i * m * n, m, n, ait_nn_data_mut(&s) + i * k, ait_nn_data_mut(&u) + i * m * ucols, ucols,
              ait_nn_data_mut(&vh) + i * vrows * n, vrows, work);
-  if (!vectors) {
+  if (!vectors && old) {
     memset(u.data, 0, ait_tensor_bytes(&u));
     memset(vh.data, 0, ait_tensor_bytes(&vh));
+  } else if (!vectors) {
+    u.rank = vh.rank = 1, u.shape[0] = vh.shape[0] = 0;
   }
   AIT_GOTO(ait_nn_result(call, 0, dtype_of(call, 0), &u));
   AIT_GOTO(ait_nn_result(call, 1, dtype_of(call, 1), &s));
@@ -225,7 +230,7 @@ static ait_status tolerances(const ait_ref_call *call, uint32_t atol_arg, uint32
   return AIT_OK;
 }
 
-/* linalg_matrix_rank.atol_rtol_tensor(input, atol, rtol, hermitian): how many singular values are above the tolerance */
+/* linalg_matrix_rank: input, atol, rtol or one absolute tolerance: how many singular values are above the tolerance */
 ait_status ait_ref_matrix_rank(ait_ref_call *call) {
   ait_tensor x = {0}, out = {0};
   int64_t count, m, n;
@@ -234,7 +239,9 @@ ait_status ait_ref_matrix_rank(ait_ref_call *call) {
   AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
   int64_t k = m < n ? m : n;
   if (!(s = ait_nn_doubles(call, k + 1))) AIT_GOTO(AIT_OOM());
-  AIT_GOTO(tolerances(call, 1, 2, m > n ? m : n, &atol, &rtol));
+  bool one = ait_nn_is(call, "aten.linalg_matrix_rank") || ait_nn_is(call, "aten.linalg_matrix_rank.tol_tensor");
+  AIT_GOTO(tolerances(call, 1, one ? AIT_NO_INDEX : 2, m > n ? m : n, &atol, &rtol));
+  if (one) rtol = 0;
   AIT_GOTO(lead_new(call, &x, AIT_F64, 0, 0, 0, &out));
   for (int64_t i = 0; i < count; ++i) {
     AIT_GOTO(ait_nn_singular_values(call, ait_nn_data(&x) + i * m * n, m, n, s));
@@ -249,9 +256,9 @@ cleanup:
   return status;
 }
 
-/* linalg_pinv (atol, rtol), pinverse (rcond): V S^+ U^T */
+/* linalg_pinv (atol, rtol), or with rcond as pinverse: V S^+ U^T */
 ait_status ait_ref_pinv(ait_ref_call *call) {
-  bool old = ait_nn_is(call, "aten.pinverse");
+  bool old = strstr(call->node->op, ".atol_rtol") == NULL;
   ait_tensor x = {0}, out = {0};
   int64_t count, m, n;
   double atol, rtol, *memory = NULL;
@@ -387,12 +394,41 @@ static double entry_norm(const double *a, int64_t n, double p) {
   return best;
 }
 
+/* Frobenius or nuclear norm */
+static ait_status named_norm(const ait_ref_call *call, const double *a, int64_t n, bool nuclear, double *s, double *out) {
+  *out = 0;
+  if (!nuclear) {
+    for (int64_t i = 0; i < n * n; ++i) *out = hypot(*out, a[i]);
+    return AIT_OK;
+  }
+  AIT_TRY(ait_nn_singular_values(call, a, n, n, s));
+  for (int64_t i = 0; i < n; ++i) *out += s[i];
+  return AIT_OK;
+}
+
+/* linalg_cond.p_str: |A| |A^-1| with a norm that has a name */
+static ait_status named_cond(const ait_ref_call *call, const double *a, int64_t n, const char *p, double *s, double *out) {
+  double norm, inverse;
+  bool nuclear = strcmp(p, "nuc") == 0;
+  ait_status status = invert(call, a, n, s);
+  if (status) {
+    ait_status_ignore(status);
+    *out = INFINITY;
+    return AIT_OK;
+  }
+  AIT_TRY(named_norm(call, a, n, nuclear, s + n * n, &norm));
+  AIT_TRY(named_norm(call, s, n, nuclear, s + n * n, &inverse));
+  *out = norm * inverse;
+  return AIT_OK;
+}
+
 /* linalg_cond(self, p): 2 and -2 by singular values, others as |A| |A^-1| */
 ait_status ait_ref_cond(ait_ref_call *call) {
   ait_tensor x = {0}, out = {0};
   int64_t count, m, n;
   ait_ref_scalar p = {.f = 2};
-  if (!ait_ref_is_none(call, 1)) AIT_TRY(ait_ref_scalar_arg(call, 1, &p));
+  const char *name = ait_nn_is(call, "aten.linalg_cond.p_str") ? ait_ref_string(call, 1) : NULL;
+  if (!name && !ait_ref_is_none(call, 1)) AIT_TRY(ait_ref_scalar_arg(call, 1, &p));
   ait_status status;
   double *s = NULL;
   AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
@@ -402,12 +438,16 @@ ait_status ait_ref_cond(ait_ref_call *call) {
   for (int64_t i = 0; i < count; ++i) {
     const double *a = ait_nn_data(&x) + i * m * n;
     double *o = ait_nn_data_mut(&out) + i;
-    if (fabs(p.f) == 2) {
+    if (!name && fabs(p.f) == 2) {
       AIT_GOTO(ait_nn_singular_values(call, a, m, n, s));
       *o = k == 0 ? 0 : p.f > 0 ? s[0] / s[k - 1] : s[k - 1] / s[0];
       continue;
     }
     if (m != n) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a square matrix is needed"));
+    if (name) {
+      AIT_GOTO(named_cond(call, a, n, name, s, o));
+      continue;
+    }
     ait_status inverse = invert(call, a, n, s);
     *o = inverse ? INFINITY : entry_norm(a, n, p.f) * entry_norm(s, n, p.f);
     ait_status_ignore(inverse);
@@ -439,5 +479,76 @@ ait_status ait_ref_vander(ait_ref_call *call) {
 cleanup:
   ait_tensor_release(&x);
   ait_tensor_release(&out);
+  return status;
+}
+
+/* The least-squares solution of least norm. */
+static void lstsq_one(const double *a, int64_t m, int64_t n, const double *b, int64_t cols, double rcond, double *memory,
+                            double *solution, double *residual) {
+  int64_t k = m < n ? m : n;
+  double *s = memory, *u = s + k, *vh = u + m * k, *work = vh + k * n, limit;
+  full_svd(a, m, n, s, u, k, vh, k, work);
+  limit = k ? rcond * s[0] : 0;
+  for (int64_t j = 0; j < k; ++j)
+    for (int64_t c = 0; s[j] > limit && c < cols; ++c) {
+      double dot = 0;
+      for (int64_t i = 0; i < m; ++i) dot += u[i * k + j] * b[i * cols + c];
+      for (int64_t i = 0; i < n; ++i) solution[i * cols + c] += vh[j * n + i] * dot / s[j];
+    }
+  for (int64_t c = 0; c < cols; ++c) {
+    residual[c] = 0;
+    for (int64_t i = 0; i < m; ++i) {
+      double r = -b[i * cols + c];
+      for (int64_t j = 0; j < n; ++j) r += a[i * n + j] * solution[j * cols + c];
+      residual[c] += r * r;
+    }
+  }
+}
+
+/* linalg_lstsq(A, B, rcond, driver): solution, residuals, rank, singular values. Which of the last three a driver gives, and which stay empty, is
+ * torch's choice. */
+ait_status ait_ref_lstsq(ait_ref_call *call) {
+  const char *driver = ait_ref_string(call, 3);
+  bool gelsy = !driver || strcmp(driver, "gelsy") == 0, gels = driver && strcmp(driver, "gels") == 0;
+  ait_tensor x = {0}, b = {0}, out = {0}, residual = {0}, rank = {0}, values = {0}, none = ait_tensor_borrow(NULL, AIT_F64, 1, (int64_t[]){0});
+  int64_t count, m, n;
+  double rcond, *memory = NULL;
+  ait_status status;
+  const ait_tensor *tb;
+  AIT_TRY(ait_ref_tensor(call, 1, &tb));
+  AIT_TRY(ait_ref_float_or(call, 2, 1e-7, &rcond));
+  AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
+  bool vector = tb->rank == x.rank - 1;
+  int64_t k = m < n ? m : n, size = 3 * (m + n) * (m + n) + k + m * k + k * n + 1, cols = vector ? 1 : tb->shape[tb->rank - 1];
+  if ((vector ? tb->shape[tb->rank - 1] : tb->shape[tb->rank - 2]) != m || ait_tensor_count(tb) != count * m * cols)
+    AIT_GOTO(ait_ref_error(call, AIT_CODE_UNSUPPORTED, "operands that must be broadcast"));
+  if (!(memory = ait_nn_doubles(call, size))) AIT_GOTO(AIT_OOM());
+  AIT_GOTO(ait_nn_f64(call, tb, &b));
+  AIT_GOTO(lead_new(call, &x, AIT_F64, 2, n, cols, &out));
+  AIT_GOTO(lead_new(call, &x, AIT_F64, 1, cols, 0, &residual));
+  AIT_GOTO(lead_new(call, &x, AIT_I64, 0, 0, 0, &rank));
+  AIT_GOTO(lead_new(call, &x, AIT_F64, 1, k, 0, &values));
+  for (int64_t i = 0; i < count; ++i) {
+    lstsq_one(ait_nn_data(&x) + i * m * n, m, n, ait_nn_data(&b) + i * m * cols, cols, rcond, memory, ait_nn_data_mut(&out) + i * n * cols,
+              ait_nn_data_mut(&residual) + i * cols);
+    memcpy(ait_nn_data_mut(&values) + i * k, memory, (size_t)k * sizeof *memory);
+    for (int64_t j = 0; j < k; ++j) ((int64_t *)rank.data)[i] += memory[j] > rcond * memory[0];
+  }
+  if (vector) out.rank--, residual.rank--;
+  AIT_GOTO(ait_nn_result(call, 0, dtype_of(call, 0), &out));
+  bool full = true;
+  for (int64_t i = 0; i < count; ++i) full &= ((const int64_t *)rank.data)[i] == n;
+  AIT_GOTO(ait_nn_result(call, 1, dtype_of(call, 1), m > n && !gelsy && full ? &residual : &none));
+  if (gels) rank.rank = 1, rank.shape[0] = 0;
+  if (ait_nn_wants(call, 2)) ait_ref_set(call, 2, ait_tensor_retain(&rank));
+  status = ait_nn_result(call, 3, dtype_of(call, 3), gelsy || gels ? &none : &values);
+cleanup:
+  ait_tensor_release(&values);
+  ait_nn_doubles_free(call, memory, size);
+  ait_tensor_release(&x);
+  ait_tensor_release(&b);
+  ait_tensor_release(&out);
+  ait_tensor_release(&residual);
+  ait_tensor_release(&rank);
   return status;
 }
