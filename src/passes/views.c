@@ -378,4 +378,16 @@ static ait_status run_graph(ait_graph *g, const ait_pass_context *context, bool 
   return AIT_OK;
 }
 
-ait_status ait_pass_views(ait_graph *g, const ait_pass_context *context, bool *changed) { return run_graph(g, context, changed, 0); }
+/* A size that is returned needs no node to compute it. */
+static void dims_in_outputs(ait_graph *g) {
+  for (size_t i = 0; i < g->output_count; ++i) {
+    ait_arg *a = &g->outputs[i].arg, dim;
+    if (a->kind == AIT_ARG_VALUE && g->values[a->as.value].type == AIT_TYPE_INT && ait_arg_as_dim(g, a, &dim)) *a = dim;
+  }
+}
+
+ait_status ait_pass_views(ait_graph *g, const ait_pass_context *context, bool *changed) {
+  AIT_TRY(run_graph(g, context, changed, 0));
+  dims_in_outputs(g);
+  return AIT_OK;
+}
