@@ -2,8 +2,10 @@
 # CONTRIBUTING.md quotes.
 if(TARGET ait_cli)
   add_test(NAME docs COMMAND ${PROJECT_SOURCE_DIR}/tools/gen_docs $<TARGET_FILE:ait_cli> --check)
+  add_test(NAME json_page COMMAND ${PROJECT_SOURCE_DIR}/tools/check_json_page ${CMAKE_BINARY_DIR})
   string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
   add_test(NAME readme COMMAND ${PROJECT_SOURCE_DIR}/tools/check_readme ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER})
+  set_tests_properties(json_page PROPERTIES TIMEOUT 300)
   set_tests_properties(readme PROPERTIES TIMEOUT 300 ENVIRONMENT "CFLAGS=${CMAKE_C_FLAGS_${build_type}}") # sanitizers, when there are
 endif()
 

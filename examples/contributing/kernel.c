@@ -15,6 +15,7 @@ static const struct {
 #endif
 };
 
+/* begin check */
 static void check(const char *isa, ait_kernel_fn fn, int64_t rows, int64_t n) {
   int64_t x_stride = n + test_random(3), y_stride = n + test_random(3);
   test_buffer x = test_buffer_random(rows * x_stride), y = test_buffer_create(rows * y_stride);
@@ -43,6 +44,7 @@ static void every_isa(void **state) {
     check(kernels[k].isa, kernels[k].fn, 0, 8); /* empty work is fine */
   }
 }
+/* end check */
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_isa)};
