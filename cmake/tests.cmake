@@ -14,6 +14,10 @@ foreach(file IN LISTS test_files)
   set_tests_properties(${name} PROPERTIES TIMEOUT 300)
   list(APPEND test_targets ${target})
 endforeach()
+# What the libraries hold and export.
+add_test(NAME symbols COMMAND ${PROJECT_SOURCE_DIR}/tools/check_symbols.sh $<TARGET_FILE:ait_rt> $<TARGET_FILE:ait>
+                              ${CMAKE_BINARY_DIR}/CMakeFiles/ait_full_objects.dir ${PROJECT_SOURCE_DIR}/include)
+
 # The installation test takes what there is to install.
 add_custom_target(ait_tests DEPENDS ${test_targets} ait ait_rt $<TARGET_NAME_IF_EXISTS:ait_cli>)
 file(GLOB_RECURSE bench_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*_bench.c ${PROJECT_SOURCE_DIR}/bench/*_bench.c)

@@ -350,11 +350,42 @@ static void test_out_of_memory(void **state) {
   ait_weight_store_release(store);
 }
 
+/* After the first runs of a shape the session asks for no memory. The backend here is the one that computes nothing: this is about ours. */
+static void test_steady_state(void **state) {
+  AIT_UNUSED(state);
+  static const float weights[6] = {0};
+  ait_region r = toy_linear();
+  ait_weight_store *store;
+  ait_plan plan;
+  ait_model *model;
+  ait_session *session;
+  ok(ait_weight_store_create(ait_allocator_default(), &store));
+  ok(toy_add_weight(store, "w", weights, 2, (int64_t[]){3, 2}));
+  ok(ait_plan_compile(ait_allocator_default(), "null", NULL, &r, ait_weight_store_provider(store), UINT64_MAX, "", &plan));
+  ok(ait_model_create(ait_allocator_default(), &r, ait_weight_store_provider(store), &plan, NULL, NULL, &model));
+  failing f = {.left = 1000000};
+  ait_session_options options;
+  ait_session_options_init(&options);
+  options.allocator = (ait_allocator){&f, failing_alloc, failing_free};
+  ok(ait_session_create(model, &options, &session));
+  float x[6] = {0}, y[4];
+  for (int i = 0; i < 10; ++i) {
+    ait_value in = {.kind = AIT_VALUE_TENSOR, .as.tensor = ait_tensor_borrow(x, AIT_F32, 2, (int64_t[]){2, 3})}, out = {0};
+    if (i % 2) out = (ait_value){.kind = AIT_VALUE_TENSOR, .as.tensor = ait_tensor_borrow(y, AIT_F32, 2, (int64_t[]){2, 2})};
+    ok(ait_session_run(session, &in, 1, &out, 1));
+    if (i == 1) f.left = 0; /* from here on every request fails */
+  }
+  ait_session_destroy(session);
+  ait_model_release(model);
+  ait_plan_deinit(&plan);
+  ait_weight_store_release(store);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_run),          cmocka_unit_test(test_state),           cmocka_unit_test(test_functional_state), cmocka_unit_test(test_swap),
     cmocka_unit_test(test_mutated_inputs), cmocka_unit_test(test_scalars),       cmocka_unit_test(test_plan_falls_back),  cmocka_unit_test(test_weights_must_fit),
-    cmocka_unit_test(test_threads),      cmocka_unit_test(test_out_of_memory),
+    cmocka_unit_test(test_threads),      cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_steady_state),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
