@@ -41,7 +41,7 @@ typedef struct ait_tune_options {
 } ait_tune_options;
 AIT_API void ait_tune_options_init(ait_tune_options *options);
 
-/* Tunes MODEL_PATH (.pt2) on the samples (at least one) and writes OUT_PATH. *out_report is JSON text (docs/report.md), to be freed with
+/* Tunes MODEL_PATH (.pt2) on the samples (at least one) and writes OUT_PATH. *out_report is JSON text (docs/json.md), to be freed with
  * ait_string_free, set also when nothing valid was found (status mismatch then). May be NULL. */
 AIT_API AIT_MUST_USE ait_status ait_tune(const char *model_path, const char *out_path, const ait_sample *samples, size_t sample_count,
                                          const ait_tune_options *options, char **out_report);
