@@ -44,6 +44,17 @@ static void refuse(ait_support *out, uint32_t node, const char *code, const char
   note(out, node, code, "%s: '%s'", reason, name != NULL ? name : "");
 }
 
+typedef struct operand_check {
+  const ait_region *region;
+  bool good;
+} operand_check;
+
+static void check_operand(void *ctx, uint32_t value) {
+  operand_check *c = ctx;
+  ait_type type = c->region->values[value].type;
+  c->good = c->good && (type == AIT_TYPE_TENSOR || type == AIT_TYPE_TENSOR_LIST || type == AIT_TYPE_INT);
+}
+
 static void check_node(const ait_region *r, uint32_t i, ait_support *out) {
   const ait_region_node *n = &r->nodes[i];
   for (uint32_t k = 0; k < n->result_count; ++k) {
@@ -52,7 +63,10 @@ static void check_node(const ait_region *r, uint32_t i, ait_support *out) {
     if (why != NULL) refuse(out, i, "size-unknown", why, n->name);
   }
   if (n->flags & AIT_NODE_INPLACE) refuse(out, i, "not-core", "an operator that works in place", n->name);
-  if (!nat_has_kernel(r, n)) note(out, i, "op-not-in-native", "'%s' (%s) runs on the portable path", n->name != NULL ? n->name : "", n->op);
+  operand_check c = {r, true};
+  nat_each_value(n, check_operand, &c);
+  if (!c.good) refuse(out, i, "operand-unknown", "an operand that is neither a tensor nor a size", n->name);
+  if (!nat_has_kernel(r, n) && !nat_gives_sizes(r, n)) note(out, i, "op-not-in-native", "'%s' (%s) runs on the portable path", n->name != NULL ? n->name : "", n->op);
 }
 
 ait_status nat_supports(const ait_region *region, ait_support *out) {

@@ -195,14 +195,19 @@ static const op_row *kernel_row(const ait_region *r, const ait_region_node *n) {
   return row != NULL && need_met(r, n, row) ? row : NULL;
 }
 
+bool nat_gives_sizes(const ait_region *r, const ait_region_node *n) {
+  for (uint32_t i = 0; i < n->result_count; ++i) {
+    if (n->results[i] != AIT_NO_INDEX && (r->values[n->results[i]].type != AIT_TYPE_INT || r->values[n->results[i]].shape == NULL)) return false;
+  }
+  return n->result_count > 0;
+}
+
 bool nat_has_kernel(const ait_region *r, const ait_region_node *n) {
   return kernel_row(r, n) != NULL || (results_are_tensors(r, n) && nat_ew_class(r, n) != NAT_CLASS_NONE);
 }
 
 /* ---- uses ------------------------------------------------------------------------------------------------------------------------*/
-typedef void (*value_fn)(void *ctx, uint32_t value);
-
-static void each_value(const ait_arg *a, value_fn fn, void *ctx, int depth) {
+static void each_value(const ait_arg *a, nat_value_fn fn, void *ctx, int depth) {
   if (a->kind == AIT_ARG_VALUE) fn(ctx, a->as.value);
   if (a->kind != AIT_ARG_LIST || depth == 0) return;
   for (uint32_t i = 0; i < a->count; ++i) each_value(&a->as.list[i], fn, ctx, depth - 1);
@@ -210,7 +215,7 @@ static void each_value(const ait_arg *a, value_fn fn, void *ctx, int depth) {
 
 enum { ARG_DEPTH = 8 }; /* as the region codec */
 
-static void each_node_value(const ait_region_node *n, value_fn fn, void *ctx) {
+void nat_each_value(const ait_region_node *n, nat_value_fn fn, void *ctx) {
   for (uint32_t i = 0; i < n->arg_count; ++i) each_value(&n->args[i], fn, ctx, ARG_DEPTH);
 }
 
@@ -269,7 +274,7 @@ static ait_status analyse(nat_lower *l) {
     const ait_region_node *n = &r->nodes[i];
     l->owner[i] = i;
     use_context c = {l, i, true};
-    each_node_value(n, count_use, &c);
+    nat_each_value(n, count_use, &c);
     for (uint32_t k = 0; k < n->result_count; ++k) {
       if (n->results[k] == AIT_NO_INDEX) continue;
       l->def_node[n->results[k]] = i;
@@ -392,7 +397,7 @@ static nat_step new_step(const nat_lower *l, nat_kind kind, uint32_t node) {
 static ait_status portable_step(nat_lower *l, uint32_t node) {
   nat_step s = new_step(l, NAT_PORTABLE, node);
   push_context c = {l, AIT_OK};
-  each_node_value(&l->region->nodes[node], push_each, &c);
+  nat_each_value(&l->region->nodes[node], push_each, &c);
   AIT_TRY(c.status);
   return finish_step(l, &s, &l->region->nodes[node]);
 }
@@ -459,6 +464,7 @@ static ait_status emit_node(nat_lower *l, uint32_t i) {
   const ait_region_node *n = &l->region->nodes[i];
   const op_row *row = kernel_row(l->region, n);
   if (l->groups[i] != NULL) return group_step(l, i);
+  if (nat_gives_sizes(l->region, n)) return AIT_OK;
   if (row == NULL) return portable_step(l, i);
   return has_epilogue(row->kind) ? product_step(l, i, row) : plain_step(l, i, row);
 }

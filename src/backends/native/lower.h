@@ -64,6 +64,11 @@ typedef struct nat_epilogue_plan {
 /* ---- lower.c ----------------------------------------------------------------------------------------------------------------------*/
 /* Whether the node runs on a kernel of native; used by supports, too. */
 bool nat_has_kernel(const ait_region *region, const ait_region_node *node);
+/* Nothing to run: all that it gives are ints, which follow from sizes. */
+bool nat_gives_sizes(const ait_region *region, const ait_region_node *node);
+typedef void (*nat_value_fn)(void *ctx, uint32_t value);
+/* Every value that the node reads, lists included. */
+void nat_each_value(const ait_region_node *node, nat_value_fn fn, void *ctx);
 ait_status nat_compile(const ait_region *region, const ait_compile_options *options, uint32_t flags, bool fuse, bool pack, ait_blob *out) AIT_MUST_USE;
 bool nat_same_dims(const ait_region *region, uint32_t a, uint32_t b); /* the same shape whatever the symbols are */
 static inline const ait_region_value *nat_value(const nat_lower *l, uint32_t v) { return &l->region->values[v]; }

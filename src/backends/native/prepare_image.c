@@ -503,69 +503,77 @@ ait_status nat_prepare_upsample(nat_bind *b, const nat_step *s) {
 
 /* ---- batch norm ------------------------------------------------------------------------------------------------------------------*/
 typedef struct batch_norm_args {
-  const float *weight, *bias, *mean, *var;
-  float *scale, *shift;
+  const float *weight, *var;
+  float *scale;
   float eps;
 } batch_norm_args;
 
-static void batch_norm_terms(const void *args, int64_t begin, int64_t end, void *scratch) {
+static void batch_norm_scale(const void *args, int64_t begin, int64_t end, void *scratch) {
   const batch_norm_args *a = args;
   AIT_UNUSED(scratch);
-  for (int64_t c = begin; c < end; ++c) {
-    double scale = (a->weight != NULL ? (double)a->weight[c] : 1) / sqrt((double)a->var[c] + (double)a->eps);
-    a->scale[c] = (float)scale;
-    a->shift[c] = (float)((a->bias != NULL ? (double)a->bias[c] : 0) - (double)a->mean[c] * scale);
-  }
+  for (int64_t c = begin; c < end; ++c) a->scale[c] = (float)((a->weight != NULL ? (double)a->weight[c] : 1) / sqrt((double)a->var[c] + (double)a->eps));
 }
 
-/* scale and shift [C], once per plan when the statistics are weights. */
-static ait_status batch_norm_vectors(nat_bind *b, const nat_step *s, int64_t c, nat_view *scale, nat_view *shift) {
+static bool is_fixed(const nat_bind *b, const nat_view *v) {
+  nat_root_kind kind = b->roots[v->root].kind;
+  return (b->program->flags & NAT_EAGER) == 0 && (kind == NAT_ROOT_CONST || kind == NAT_ROOT_STATIC);
+}
+
+/* weight / sqrt(var + eps) [C], once per plan when both are weights. */
+static ait_status batch_norm_factor(nat_bind *b, const nat_step *s, int64_t c, const nat_view *weight, const nat_view *var, nat_view *scale) {
   batch_norm_args a = {0}, *args;
-  nat_view v[4];
-  bool has[4], fixed = (b->program->flags & NAT_EAGER) == 0, was_static = b->is_static;
   double eps;
+  bool was_static = b->is_static;
   AIT_TRY(nat_arg_float(b, s, 5, 1e-5, &eps));
   a.eps = (float)eps;
-  for (uint32_t i = 0; i < 4; ++i) {
-    AIT_TRY(nat_vector(b, s, i + 1, c, &has[i], &v[i]));
-    if (!has[i] && i >= 2) return nat_error(b, AIT_CODE_INVALID_MODEL, "statistics are missing");
-    if (has[i]) fixed = fixed && (b->roots[v[i].root].kind == NAT_ROOT_CONST || b->roots[v[i].root].kind == NAT_ROOT_STATIC);
-  }
-  b->is_static = was_static || fixed;
-  nat_work work = {batch_norm_terms, "batch norm terms", c, 0, 0};
+  b->is_static = was_static || (is_fixed(b, var) && (weight == NULL || is_fixed(b, weight)));
+  nat_work work = {batch_norm_scale, "batch norm scale", c, 0, 0};
   ait_status status = nat_temp(b, AIT_F32, 1, &c, NULL, scale);
-  if (status == AIT_OK) status = nat_temp(b, AIT_F32, 1, &c, NULL, shift);
   if (status == AIT_OK) status = nat_emit(b, &work, &a, sizeof a, &args);
-  if (status == AIT_OK && has[0]) status = NAT_POINTER(b, args->weight, &v[0]);
-  if (status == AIT_OK && has[1]) status = NAT_POINTER(b, args->bias, &v[1]);
-  if (status == AIT_OK) status = NAT_POINTER(b, args->mean, &v[2]);
-  if (status == AIT_OK) status = NAT_POINTER(b, args->var, &v[3]);
+  if (status == AIT_OK && weight != NULL) status = NAT_POINTER(b, args->weight, weight);
+  if (status == AIT_OK) status = NAT_POINTER(b, args->var, var);
   if (status == AIT_OK) status = NAT_POINTER(b, args->scale, scale);
-  if (status == AIT_OK) status = NAT_POINTER(b, args->shift, shift);
   b->is_static = was_static;
   return status;
 }
 
+/* A vector over dim 1, seen with the shape of the image. */
+static nat_view per_channel(const nat_view *x, const nat_view *vector) {
+  nat_view wide = *x;
+  wide.root = vector->root;
+  wide.offset = vector->offset;
+  memset(wide.strides, 0, sizeof wide.strides);
+  wide.strides[1] = 1;
+  return wide;
+}
+
+/* (x - mean) * scale + bias: subtracting first keeps the digits when mean and x are large. */
 ait_status nat_prepare_batch_norm(nat_bind *b, const nat_step *s) {
-  nat_view inputs[3], y;
+  nat_view inputs[4], weight, bias, mean, var, scale, y;
+  bool has_weight, has_bias, has_mean, has_var;
   int32_t order[AIT_MAX_RANK];
   AIT_TRY(nat_in_f32(b, s, 0, &inputs[0]));
   nat_view *x = &inputs[0];
   if (x->rank < 2) return nat_error(b, AIT_CODE_INVALID_MODEL, "rank %d", x->rank);
-  AIT_TRY(batch_norm_vectors(b, s, x->shape[1], &inputs[1], &inputs[2]));
+  int64_t c = x->shape[1];
+  AIT_TRY(nat_vector(b, s, 1, c, &has_weight, &weight));
+  AIT_TRY(nat_vector(b, s, 2, c, &has_bias, &bias));
+  AIT_TRY(nat_vector(b, s, 3, c, &has_mean, &mean));
+  AIT_TRY(nat_vector(b, s, 4, c, &has_var, &var));
+  if (!has_mean || !has_var) return nat_error(b, AIT_CODE_INVALID_MODEL, "statistics are missing");
+  AIT_TRY(batch_norm_factor(b, s, c, has_weight ? &weight : NULL, &var, &scale));
   nat_order_of(x, order);
   if ((b->program->flags & NAT_NCHW) || !nat_has_order(x, order)) nat_order_row_major(x->rank, order);
   AIT_TRY(nat_out(b, s, 0, order, false, &y));
   if (!nat_same_shape(x, &y)) return nat_error(b, AIT_CODE_INVALID_MODEL, "result has another shape");
-  for (int i = 1; i < 3; ++i) {
-    nat_view wide = *x;
-    wide.root = inputs[i].root;
-    wide.offset = inputs[i].offset;
-    memset(wide.strides, 0, sizeof wide.strides);
-    wide.strides[1] = 1;
-    inputs[i] = wide;
-  }
-  ait_ew_f32 e = {.input_count = 3, .instruction_count = 1, .register_count = 4, .code = {{.op = AIT_EW_MULADD, .dst = 3, .a = 0, .b = 1, .c = 2}}};
-  e.outputs[0].reg = 3;
+  inputs[1] = per_channel(x, &mean);
+  inputs[2] = per_channel(x, &scale);
+  if (has_bias) inputs[3] = per_channel(x, &bias);
+  ait_ew_f32 e = {.input_count = has_bias ? 4 : 3, .instruction_count = 2};
+  uint8_t t = (uint8_t)e.input_count;
+  e.register_count = t + 1;
+  e.code[0] = (ait_ew_instruction){.op = AIT_EW_SUB, .dst = t, .a = 0, .b = 1};
+  e.code[1] = (ait_ew_instruction){.op = has_bias ? AIT_EW_MULADD : AIT_EW_MUL, .dst = t, .a = t, .b = 2, .c = 3};
+  e.outputs[0].reg = t;
   return nat_count(&y) == 0 ? AIT_OK : nat_emit_ew(b, &e, inputs, &y);
 }
