@@ -20,14 +20,33 @@
 #include "kernels/kernels.inc"
 #undef AIT_KERNEL
 
-#define INLINE static inline __attribute__((always_inline))
-#define NOINLINE static __attribute__((noinline))
 /* Before every loop over a register tile: without it gcc may unroll too late and keep the accumulators in memory; clang has its own
- * spelling and ignores the other. */
-#ifdef __clang__
+ * spelling and ignores the other. Where speed is not asked for (sanitizers, 512-bit code without AVX-512) nothing is unrolled
+ * or forced inline: such code would take minutes to compile. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define AIT_SLOW_BUILD
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || (VL == 16 && !defined(__AVX512F__))
+#define AIT_SLOW_BUILD
+#endif
+#define NOINLINE static __attribute__((noinline))
+#if defined(AIT_SLOW_BUILD)
+#if defined(__clang__)
+#define INLINE static __attribute__((unused, noinline))
+#else
+#define INLINE static __attribute__((unused, noinline, noclone))
+#endif
+#define UNROLL
+#define NO_UNROLL
+#else
+#define INLINE static inline __attribute__((always_inline))
+#endif
+#if defined(__clang__) && !defined(AIT_SLOW_BUILD)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define NO_UNROLL _Pragma("clang loop unroll(disable)")
-#else
+#elif !defined(AIT_SLOW_BUILD)
 #define UNROLL _Pragma("GCC unroll 32")
 #define NO_UNROLL _Pragma("GCC unroll 1")
 #endif
