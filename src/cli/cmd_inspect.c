@@ -91,7 +91,7 @@ int cli_cmd_inspect(const cli_args *args) {
   char bytes[16], flops[16];
   cli_bytes(cli_member_number(o, "weight_bytes"), bytes);
   cli_count(cli_member_number(o, "flops"), flops);
-  printf("%s: %s by %s, %s nodes, weights %s, %s FLOP a call\n\n", cli_member(o, "file"), cli_member(o, "name"), cli_member(o, "producer"), cli_member(o, "nodes"), bytes,
+  printf("%s: %s by %s\n%s nodes, weights %s, %s FLOP a call\n\n", cli_member(o, "file"), cli_member(o, "name"), cli_member(o, "producer"), cli_member(o, "nodes"), bytes,
          flops);
   print_ports(o, "inputs", "inputs");
   print_ports(o, "outputs", "outputs");

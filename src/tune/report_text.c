@@ -49,7 +49,7 @@ static void verdict(ait_text *t, struct json_object *o) {
   }
   ait_text_printf(t, "winner: %s\n", text_of(o, "winner"));
   if (number_of(o, "speedup") > 0)
-    ait_text_printf(t, "%.2f times as fast as the baseline, %s (95 %%: %.2f to %.2f), %s rounds\n", number_of(o, "speedup"), text_of(o, "baseline"),
+    ait_text_printf(t, "%.2f times as fast as the baseline, %s\n  (95 %%: %.2f to %.2f; %s rounds)\n", number_of(o, "speedup"), text_of(o, "baseline"),
                     number_of(o, "speedup_low"), number_of(o, "speedup_high"), text_of(get(o, "contest"), "rounds"));
   for (size_t i = 0; members && i < json_object_array_length(members); ++i) {
     struct json_object *m = json_object_array_get_idx(members, i);
