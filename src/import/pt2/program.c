@@ -178,8 +178,9 @@ static ait_status add_weight(program *p, ait_region_input *input, ait_pt2_table 
   return ait_graph_add_input(p->in->graph, input);
 }
 
+/* The placeholder knows the fields of dataclasses and named tuples; elsewhere the spec's spelling is the user's own. */
 static const char *user_name(const program *p, int32_t index, const char *placeholder) {
-  return (uint32_t)index < p->leaf_count ? p->leaves[index].name : placeholder;
+  return (uint32_t)index < p->leaf_count && *p->leaves[index].path ? p->leaves[index].name : placeholder;
 }
 
 static ait_status add_user_input(program *p, ait_region_input *input, const ait_json *argument, const char *placeholder) {

@@ -89,7 +89,7 @@ ait_status ait_pt2_module_of(ait_pt2_import *in, const ait_json *metadata, uint3
 /* ---- pytree.c --------------------------------------------------------------------------------------------------------------------*/
 typedef struct ait_pt2_leaf {
   const char *name; /* "x", "d_k_0" */
-  const char *path; /* as guards write it: "L['d']['k'][0]" */
+  const char *path; /* as guards write it: "L['d']['k'][0]"; "" inside of dataclasses, named tuples and the like */
 } ait_pt2_leaf;
 /* Leaves of the arguments, in order; *out_count 0 when the spec is absent or not understood. */
 ait_status ait_pt2_input_leaves(ait_arena *arena, const ait_json *signature, ait_pt2_leaf **out, uint32_t *out_count) AIT_MUST_USE;

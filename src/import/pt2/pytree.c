@@ -38,20 +38,32 @@ static ait_status keys_of(walk *w, const ait_json *node, const ait_json *childre
   return AIT_OK;
 }
 
+/* Containers whose children's names follow from the spec. Of others (dataclasses, named tuples) only the children's order is known. */
+static bool is_plain(const char *type) {
+  static const char *const plain[] = {"builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict", "collections.defaultdict", "collections.deque",
+                                      "torch.fx.immutable_collections.immutable_list", "torch.fx.immutable_collections.immutable_dict"};
+  for (size_t i = 0; i < AIT_COUNT(plain); ++i) {
+    if (strcmp(type, plain[i]) == 0) return true;
+  }
+  return false;
+}
+
 static ait_status walk_node(walk *w, const ait_json *node, const char *name, const char *path, int depth) {
   const ait_json *children = ait_json_get_kind(node, "children_spec", AIT_JSON_ARRAY), *keys;
   if (depth > TREE_DEPTH || !node || node->kind != AIT_JSON_OBJECT) {
     w->understood = false;
     return AIT_OK;
   }
-  if (!ait_json_get_string(node, "type")) return add_leaf(w, name, path);
+  const char *type = ait_json_get_string(node, "type");
+  if (!type) return add_leaf(w, name, path);
   if (!children) return AIT_OK;
+  if (!is_plain(type)) path = "";
   AIT_TRY(keys_of(w, node, children, &keys));
   const char *joint = *name ? "_" : "";
   for (uint32_t i = 0; i < children->count && w->understood; ++i) {
     const char *key = keys ? keys->as.items[i].as.string : NULL;
     const char *child = key ? ait_arena_printf(w->arena, "%s%s%s", name, joint, key) : ait_arena_printf(w->arena, "%s%s%u", name, joint, (unsigned)i);
-    const char *child_path = key ? ait_arena_printf(w->arena, "%s['%s']", path, key) : ait_arena_printf(w->arena, "%s[%u]", path, (unsigned)i);
+    const char *child_path = !*path ? "" : key ? ait_arena_printf(w->arena, "%s['%s']", path, key) : ait_arena_printf(w->arena, "%s[%u]", path, (unsigned)i);
     if (!child || !child_path) return AIT_OOM();
     AIT_TRY(walk_node(w, &children->as.items[i], child, child_path, depth + 1));
   }
