@@ -149,6 +149,15 @@ static void test_vmap(void **state) {
   assert_int_equal(n->args[1].count, 1);
   assert_int_equal(graph_arg(n, 0)->node_count, 2);
   ait_graph_destroy(g);
+  g = import_golden("vmap_nested_t213", NULL);
+  n = find_op(graph_arg(find_op(g, "higher_order.map_impl"), 0), "higher_order.map_impl");
+  assert_int_equal(graph_arg(n, 0)->node_count, 1);
+  ait_graph_destroy(g);
+  g = import_golden("vmap_captured_t213", NULL);
+  n = find_op(g, "higher_order.map_impl");
+  assert_int_equal(n->args[2].count, 1); /* what the body reads from outside is an operand */
+  assert_int_equal(graph_arg(n, 0)->input_count, 2);
+  ait_graph_destroy(g);
 }
 
 static void test_autocast(void **state) {

@@ -374,6 +374,8 @@ static ait_status step(machine *m, uint8_t op) {
 }
 
 static ait_status run(machine *m, const ait_pickle **out) {
+  enum { STACK_FIRST = 64 };
+  AIT_TRY(ait_grow(m->arena->allocator, (void **)&m->stack, &m->stack_capacity, STACK_FIRST, sizeof *m->stack));
   while (true) {
     AIT_TRY(need(m, 1));
     uint8_t op = *m->at++;

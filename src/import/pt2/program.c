@@ -205,6 +205,22 @@ static ait_status add_token(program *p, ait_region_input *input, const char *nam
   return ait_graph_add_input(p->in->graph, input);
 }
 
+/* The name in an Argument of a tensor or symbolic number; NULL for all others. */
+static const char *argument_name(const ait_json *argument) {
+  if (!argument || argument->kind != AIT_JSON_OBJECT || argument->count != 1) return NULL;
+  const char *name = ait_json_get_string(&argument->as.items[0], "name");
+  return name ? name : ait_json_get_string(&argument->as.items[0], "as_name");
+}
+
+/* Signature and graph state the inputs and outputs both: they must mean the same values. */
+static ait_status check_names(const ait_json *spec, const ait_json *argument) {
+  const ait_json *arg = ait_json_get(spec, "arg");
+  const char *stated = argument_name(arg), *name = argument_name(argument);
+  if (!stated) stated = ait_json_get_string(arg, "name");
+  if (!stated || (name && strcmp(stated, name) == 0)) return AIT_OK;
+  return ait_error(AIT_CODE_INVALID_MODEL, "the signature says '%s' where the graph says '%s'", stated, name ? name : "something else");
+}
+
 static ait_status add_input(program *p, const ait_json *spec_union, const ait_json *argument) {
   static const struct {
     const char *tag, *name_key;
@@ -215,6 +231,7 @@ static ait_status add_input(program *p, const ait_json *spec_union, const ait_js
   AIT_TRY(ait_pt2_union(spec_union, &spec));
   ait_region_input input = {.value = AIT_NO_INDEX, .user_index = -1};
   const char *placeholder = ait_json_get_string(ait_json_get(spec, "arg"), "name");
+  AIT_TRY(check_names(spec, argument));
   for (size_t i = 0; i < AIT_COUNT(weights); ++i) {
     if (strcmp(spec->key, weights[i].tag) != 0) continue;
     const ait_json *persistent = ait_json_get_kind(spec, "persistent", AIT_JSON_BOOL);
@@ -267,13 +284,17 @@ static ait_status find_user_input(const program *p, const char *name, int32_t *o
   return AIT_OK;
 }
 
-static void mark_input(ait_graph *g, const ait_region_output *output) {
+/* The input whose new contents the output is. */
+static ait_status mark_input(ait_graph *g, const ait_region_output *output) {
+  bool found = output->kind == AIT_OUTPUT_USER || output->kind == AIT_OUTPUT_TOKEN;
   for (size_t i = 0; i < g->input_count; ++i) {
     ait_region_input *input = &g->inputs[i];
     bool state = output->kind == AIT_OUTPUT_STATE && (input->kind == AIT_INPUT_BUFFER || input->kind == AIT_INPUT_PARAMETER) && strcmp(input->name, output->name) == 0;
     bool user = output->kind == AIT_OUTPUT_INPUT && input->kind == AIT_INPUT_USER && input->user_index == output->user_index;
-    if (state || user) input->mutated = true;
+    input->mutated |= state || user;
+    found |= state || user;
   }
+  return found ? AIT_OK : ait_error(AIT_CODE_INVALID_MODEL, "it changes '%s', which is none of the program's buffers", output->name);
 }
 
 /* kind, name and user_index of an output. */
@@ -319,11 +340,12 @@ static ait_status read_outputs(program *p) {
     const ait_json *spec;
     AIT_TRY(ait_pt2_union(&specs->as.items[i], &spec));
     ait_status status = classify_output(p, spec, users == leaf_count && user < leaf_count ? &leaves[user] : NULL, &output);
+    if (!status) status = check_names(spec, &outputs->as.items[i]);
     if (!status) status = ait_pt2_argument(&p->scope, &outputs->as.items[i], NULL, &output.arg);
+    if (!status) status = mark_input(p->in->graph, &output);
     if (status) return ait_error_context(status, "output %u", (unsigned)i);
     user += output.kind == AIT_OUTPUT_USER;
     AIT_TRY(ait_graph_add_output(p->in->graph, &output));
-    mark_input(p->in->graph, &output);
   }
   return AIT_OK;
 }

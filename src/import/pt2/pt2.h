@@ -44,7 +44,7 @@ void ait_pt2_scope_deinit(ait_pt2_scope *scope);
 ait_status ait_pt2_union(const ait_json *json, const ait_json **out) AIT_MUST_USE;
 /* SymInt: {"as_int": n} or {"as_expr": …} */
 ait_status ait_pt2_dim(ait_pt2_import *in, const ait_json *sym_int, ait_dim *out) AIT_MUST_USE;
-/* What the file says of a tensor, or nothing known when it says nothing. Errors: invalid-model. */
+/* What the file says of a tensor. Errors: invalid-model, also when it says nothing. */
 ait_status ait_pt2_tensor_info(ait_pt2_scope *scope, const char *name, ait_value_info *out) AIT_MUST_USE;
 /* Defines `name` in the scope, with the metadata that the file has for it. Errors: invalid-model when it is defined already. */
 ait_status ait_pt2_define(ait_pt2_scope *scope, const char *name, ait_type type, uint32_t *out) AIT_MUST_USE;

@@ -88,7 +88,7 @@ static ait_status fill_tensor(ait_pt2_scope *scope, const ait_json *meta, ait_va
 ait_status ait_pt2_tensor_info(ait_pt2_scope *scope, const char *name, ait_value_info *out) {
   void *meta;
   *out = (ait_value_info){.type = AIT_TYPE_TENSOR, .rank = -1, .scalar = AIT_NO_INDEX};
-  if (!ait_map_get(&scope->tensors, name, &meta)) return AIT_OK;
+  if (!ait_map_get(&scope->tensors, name, &meta)) return ait_error(AIT_CODE_INVALID_MODEL, "value '%s' has no entry in tensor_values", name);
   return ait_error_context(fill_tensor(scope, meta, out), "value '%s'", name);
 }
 
