@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #define FOLDER AIT_TEST_DATA "/pt2/malformed"
+#define MORE AIT_TEST_DATA "/pt2/malformed_more"
 
 /* What the message says; NULL: the file imports. */
 static const struct {
@@ -90,11 +91,11 @@ static const struct {
     {"pickle_storage_lie", "claims 1099511627776 elements"},
 };
 
-static void check_file(const char *name, const char *says) {
+static void check_file(const char *folder, const char *name, const char *says) {
   char path[512];
   ait_graph *graph;
   test_memory memory = {.limit = (size_t)256 << 20};
-  snprintf(path, sizeof path, FOLDER "/%s.pt2", name);
+  snprintf(path, sizeof path, "%s/%s.pt2", folder, name);
   double begin = ait_clock_seconds();
   ait_status status = ait_import_pt2(test_memory_allocator(&memory), path, NULL, &graph);
   assert_true(ait_clock_seconds() - begin < 5.0);
@@ -114,8 +115,28 @@ static void check_file(const char *name, const char *says) {
 
 static void test_files(void **state) {
   (void)state;
-  for (size_t i = 0; i < AIT_COUNT(files); ++i) check_file(files[i].file, files[i].says);
+  for (size_t i = 0; i < AIT_COUNT(files); ++i) check_file(FOLDER, files[i].file, files[i].says);
   assert_int_not_equal(access("ait-was-here", F_OK), 0); /* the pickles try to make it */
+}
+
+/* The files of make_more.py; expected.tsv says which message each one gets. */
+static void test_more_files(void **state) {
+  (void)state;
+  FILE *table = fopen(MORE "/expected.tsv", "r");
+  char line[512];
+  size_t count = 0;
+  assert_non_null(table);
+  while (fgets(line, sizeof line, table)) {
+    char *says = strchr(line, '\t');
+    assert_non_null(says);
+    *says++ = 0;
+    says[strcspn(says, "\n")] = 0;
+    check_file(MORE, line, says);
+    ++count;
+  }
+  fclose(table);
+  assert_true(count >= 60);
+  assert_int_not_equal(access("ait-was-here", F_OK), 0);
 }
 
 /* Every file of the folder is in the table. */
@@ -210,8 +231,8 @@ static void test_failing_allocator(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_files),   cmocka_unit_test(test_table_is_complete), cmocka_unit_test(test_prefixes),
-      cmocka_unit_test(test_single_bytes), cmocka_unit_test(test_failing_allocator),
+      cmocka_unit_test(test_files),    cmocka_unit_test(test_more_files),   cmocka_unit_test(test_table_is_complete),
+      cmocka_unit_test(test_prefixes), cmocka_unit_test(test_single_bytes), cmocka_unit_test(test_failing_allocator),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
