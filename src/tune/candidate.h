@@ -66,6 +66,8 @@ enum { AIT_CONTEST_MAX = 6, AIT_CONTEST_ROUNDS = 200 };
 typedef struct ait_contest {
   uint32_t count, rounds, dropped;
   bool failed;
+  uint32_t culprit;    /* failed: the member that was at work */
+  ait_outcome outcome; /* failed: how */
   char reason[AIT_REASON_SIZE];
   double times[AIT_CONTEST_MAX * AIT_CONTEST_ROUNDS];
 } ait_contest;

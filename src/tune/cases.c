@@ -293,13 +293,25 @@ void ait_tune_cases_deinit(ait_tune_cases *cases) {
   *cases = (ait_tune_cases){0};
 }
 
+static uint64_t hash_value(const ait_value *v, uint64_t h) {
+  h = ait_hash(&v->kind, sizeof v->kind, h);
+  switch (v->kind) {
+  case AIT_VALUE_TENSOR: return ait_hash(v->as.tensor.data, ait_tensor_bytes(&v->as.tensor), ait_hash(v->as.tensor.shape, (size_t)v->as.tensor.rank * sizeof(int64_t), h));
+  case AIT_VALUE_INT: return ait_hash(&v->as.i, sizeof v->as.i, h);
+  case AIT_VALUE_FLOAT: return ait_hash(&v->as.f, sizeof v->as.f, h);
+  case AIT_VALUE_BOOL: return ait_hash(&v->as.b, sizeof v->as.b, h);
+  case AIT_VALUE_STRING: return ait_hash(v->as.s, strlen(v->as.s), h);
+  case AIT_VALUE_NONE: break;
+  }
+  return h;
+}
+
 uint64_t ait_tune_cases_hash(const ait_tune_cases *cases) {
   uint64_t h = 0;
   for (size_t i = 0; i < cases->count; ++i) {
     const ait_tune_case *c = &cases->items[i];
     h = ait_hash(c->shapes, strlen(c->shapes), h);
-    for (size_t k = 0; k < c->input_count; ++k)
-      if (c->inputs[k].kind == AIT_VALUE_TENSOR) h = ait_hash(c->inputs[k].as.tensor.data, ait_tensor_bytes(&c->inputs[k].as.tensor), h);
+    for (size_t k = 0; k < c->input_count; ++k) h = hash_value(&c->inputs[k], h);
   }
   return h;
 }

@@ -17,13 +17,12 @@ ait_stats ait_stats_of(double *x, uint32_t n) {
   ait_stats s = {.count = n};
   if (n == 0) return s;
   qsort(x, n, sizeof *x, ascending);
-  /* The median lies between order statistics n/2 -+ 0.98 sqrt(n) with 95 % (normal approximation of the binomial, p = 1/2). */
-  double half = 0.98 * sqrt((double)n);
-  int64_t lower = (int64_t)floor((double)n / 2 - half), upper = (int64_t)ceil((double)n / 2 + half);
-  if (lower < 0) lower = 0;
-  if (upper > (int64_t)n - 1) upper = (int64_t)n - 1;
+  /* The median is below x[k] when at most k samples are below it: binomial, p = 1/2. The largest k for which that has 2.5 %, by the normal
+   * approximation with continuity correction, and the same from above. Fewer than six samples cannot give 95 %: then all of them. */
+  double k = floor((double)n / 2 - 0.98 * sqrt((double)n) - 0.5);
+  uint32_t lower = k > 0 ? (uint32_t)k : 0;
   s.low = x[lower];
-  s.high = x[upper];
+  s.high = x[n - 1 - lower];
   s.median = quantile(x, n, 0.5);
   s.p5 = quantile(x, n, 0.05);
   s.p95 = quantile(x, n, 0.95);

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -131,6 +132,7 @@ typedef struct job {
   void (*run)(const struct job *job, void *out);
   void *out;
   size_t out_size;
+  volatile uint32_t *at_work; /* shared with the child: the member of a contest that is being built or called; NULL in trials */
 } job;
 
 static _Noreturn void child(const job *j, int fd, uint64_t bytes) {
@@ -224,6 +226,7 @@ static ait_status contest(const job *j, ait_contest *out) {
   ait_built built[AIT_CONTEST_MAX];
   runner r[AIT_CONTEST_MAX];
   for (uint32_t k = 0; k < j->count; ++k) {
+    *j->at_work = k;
     AIT_TRY(ait_built_create(j->x, j->candidates[k], &built[k]));
     AIT_TRY(open_runner(j->x, built[k].model, j->candidates[k]->threads, &r[k]));
     AIT_TRY(warm_up(&r[k]));
@@ -236,6 +239,7 @@ static ait_status contest(const job *j, ait_contest *out) {
     for (uint32_t i = 0; i < j->count; ++i) {
       uint32_t k = (i + out->rounds) % j->count; /* nobody always goes first */
       bool one;
+      *j->at_work = k;
       AIT_TRY(measure(&r[k], &times[k], &one));
       clean &= one;
     }
@@ -254,18 +258,22 @@ static void contest_child(const job *j, void *out) {
   ait_status status = contest(j, c);
   if (status == AIT_OK) return;
   c->failed = true;
+  c->culprit = *j->at_work;
+  c->outcome = outcome_of(status);
   snprintf(c->reason, sizeof c->reason, "%s", ait_status_message(status));
 }
 
 ait_status ait_contest_run(const ait_trial_context *x, const ait_candidate *const *candidates, uint32_t count, double seconds, ait_contest *out) {
   *out = (ait_contest){0};
   char reason[AIT_REASON_SIZE];
-  job j = {.x = x, .candidates = candidates, .count = count, .seconds = seconds, .run = contest_child, .out = out, .out_size = sizeof *out};
+  uint32_t *at_work = mmap(NULL, sizeof *at_work, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (at_work == MAP_FAILED) return AIT_OOM();
+  job j = {.x = x, .candidates = candidates, .count = count, .seconds = seconds, .run = contest_child, .out = out, .out_size = sizeof *out, .at_work = at_work};
   end_kind end = run_job(&j, x->options->trial_seconds + seconds, reason);
-  if (end == END_CANCELLED) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
-  if (end != END_DONE) {
-    *out = (ait_contest){.failed = true};
+  if (end == END_CRASHED || end == END_TIMEOUT) {
+    *out = (ait_contest){.failed = true, .culprit = *at_work, .outcome = end == END_TIMEOUT ? AIT_OUTCOME_TIMEOUT : AIT_OUTCOME_CRASHED};
     memcpy(out->reason, reason, sizeof reason);
   }
-  return AIT_OK;
+  munmap(at_work, sizeof *at_work);
+  return end == END_CANCELLED ? ait_error(AIT_CODE_CANCELLED, "tuning was interrupted") : AIT_OK;
 }

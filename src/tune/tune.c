@@ -50,9 +50,10 @@ static ait_status make_key(tuner *t) {
     ait_storage *s = ait_weight_store_storage(t->raw->weights, (uint32_t)i);
     model = ait_hash(ait_storage_data(s), ait_storage_bytes(s), model);
   }
-  char machine[512], names[256];
+  char machine[600], names[256];
   ait_cpu_names(ait_cpu_features() & t->options.cpu_mask, names, sizeof names);
-  snprintf(machine, sizeof machine, "%s|%s|%d|%s|%g|%g", ait_cpu_model(), names, ait_cpu_count(), ait_version(), t->options.rtol, t->options.atol);
+  snprintf(machine, sizeof machine, "%s|%s|%d|%s|%g|%g|%g|%llu", ait_cpu_model(), names, ait_cpu_count(), ait_version(), t->options.rtol, t->options.atol,
+           t->options.trial_seconds, (unsigned long long)t->options.trial_bytes);
   snprintf(t->key, sizeof t->key, "%016llx-%016llx-%016llx", (unsigned long long)model, (unsigned long long)ait_tune_cases_hash(&t->cases),
            (unsigned long long)ait_hash(machine, strlen(machine), 2));
   return status;
@@ -71,15 +72,38 @@ static void set_median(ait_candidate *c) {
   c->median = c->result.outcome == AIT_OUTCOME_VALID ? ait_stats_of(copy, c->result.sample_count).median : 0;
 }
 
+/* A record that cannot be had, or not any more, is a loss of time, not of the answer. */
+static void without_record(tuner *t, ait_status status) {
+  char line[512];
+  snprintf(line, sizeof line, "warning: nothing will be recorded: %s", ait_status_message(status));
+  tell(t, line);
+  ait_status_free(status);
+  ait_record_close(t->record);
+  t->record = NULL;
+}
+
+static void recall(tuner *t, const char *key, void *out, size_t size, bool *out_found) {
+  *out_found = false;
+  ait_status status = t->record ? ait_record_get(t->record, key, out, size, out_found) : AIT_OK;
+  if (status != AIT_OK) without_record(t, status);
+}
+
+static void remember(tuner *t, const char *key, const char *label, const void *value, size_t size) {
+  ait_status status = t->record ? ait_record_put(t->record, key, label, value, size) : AIT_OK;
+  if (status != AIT_OK) without_record(t, status);
+}
+
+static void trial_key(const tuner *t, const ait_candidate *c, char out[512]) { snprintf(out, 512, "trial-%s-%s", t->key, c->name); }
+
 static ait_status try_one(tuner *t, ait_candidate *c, double seconds) {
   char key[512], line[640];
-  snprintf(key, sizeof key, "trial-%s-%s", t->key, c->name);
+  trial_key(t, c, key);
   t->current = c->name;
-  if (t->record) AIT_TRY(ait_record_get(t->record, key, &c->result, sizeof c->result, &c->reused));
+  recall(t, key, &c->result, sizeof c->result, &c->reused);
   if (!c->reused) {
     tell(t, NULL);
     AIT_TRY(ait_trial_run(&t->x, c, seconds, &c->result));
-    if (t->record) AIT_TRY(ait_record_put(t->record, key, c->name, &c->result, sizeof c->result));
+    remember(t, key, c->name, &c->result, sizeof c->result);
   }
   set_median(c);
   ++t->done;
@@ -119,7 +143,22 @@ static ait_status try_all(tuner *t) {
 }
 
 /* ---- the contest -----------------------------------------------------------------------------------------------------------------*/
-static ait_status hold_contest(tuner *t) {
+/* A finalist that was right and fast in its trial and fails now: it is out. */
+static void disqualify(tuner *t) {
+  const ait_contest *contest = &t->decision->contest;
+  ait_candidate *c = &t->list.items[t->decision->finalists[contest->culprit]];
+  char key[512], line[640];
+  c->result = (ait_trial_result){.outcome = contest->outcome};
+  snprintf(c->result.reason, sizeof c->result.reason, "in the final contest: %.*s", AIT_REASON_SIZE - 32, contest->reason);
+  c->median = 0;
+  trial_key(t, c, key);
+  remember(t, key, c->name, &c->result, sizeof c->result);
+  finished_line(c, line, sizeof line);
+  tell(t, line);
+}
+
+/* *out_again: a member failed and is out; the others must meet again. */
+static ait_status hold_contest(tuner *t, bool *out_again) {
   ait_decision *d = t->decision;
   const ait_candidate *members[AIT_CONTEST_MAX];
   char key[512];
@@ -131,14 +170,14 @@ static ait_status hold_contest(tuner *t) {
   snprintf(key, sizeof key, "contest-%s-%016llx", t->key, (unsigned long long)names);
   t->phase = "contest";
   tell(t, NULL);
-  if (t->record) AIT_TRY(ait_record_get(t->record, key, &d->contest, sizeof d->contest, &d->reused));
+  recall(t, key, &d->contest, sizeof d->contest, &d->reused);
   if (!d->reused) {
     double left = t->options.budget_seconds - (ait_clock_seconds() - t->start), seconds = 0.3 * t->options.budget_seconds;
     if (seconds > left) seconds = left > 1 ? left : 1;
     if (seconds > 5) seconds = 5;
     AIT_TRY(ait_contest_run(&t->x, members, d->finalist_count, seconds, &d->contest));
-    if (d->contest.failed) return ait_error(AIT_CODE_INTERNAL, "the final contest failed: %s", d->contest.reason);
-    if (t->record) AIT_TRY(ait_record_put(t->record, key, "contest", &d->contest, sizeof d->contest));
+    if (d->contest.failed) return *out_again = true, disqualify(t), AIT_OK;
+    remember(t, key, "contest", &d->contest, sizeof d->contest);
   }
   d->contested = true;
   ait_decide_winner(&t->list, d);
@@ -161,10 +200,13 @@ static void keep_first(tuner *t) {
 static ait_status decide(tuner *t) {
   ait_decision *d = t->decision;
   bool fixed = strategy_is(t, "first-wins") || strategy_is(t, "one-backend");
-  ait_decide_finalists(&t->list, d);
-  if (fixed) keep_first(t);
-  if (d->finalist_count == 0) return AIT_OK;
-  AIT_TRY(hold_contest(t));
+  for (bool again = true; again;) { /* each time with one candidate less */
+    again = false;
+    ait_decide_finalists(&t->list, d);
+    if (fixed) keep_first(t);
+    if (d->finalist_count == 0) return AIT_OK;
+    AIT_TRY(hold_contest(t, &again));
+  }
   if (fixed) d->winner = d->finalists[d->finalist_count - 1];
   return AIT_OK;
 }
@@ -188,15 +230,11 @@ static bool known_strategy(const char *s) {
   return false;
 }
 
-/* A record that cannot be had is a loss of time, not of the answer. */
 static ait_status open_record(tuner *t) {
   if (!t->options.record_path) return AIT_OK;
   ait_status status = ait_record_open(t->options.record_path, &t->record);
   if (status == AIT_OK || ait_status_code(status) != AIT_CODE_IO) return status;
-  char line[512];
-  snprintf(line, sizeof line, "warning: nothing will be recorded: %s", ait_status_message(status));
-  tell(t, line);
-  ait_status_free(status);
+  without_record(t, status);
   return AIT_OK;
 }
 
