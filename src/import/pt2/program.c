@@ -340,8 +340,8 @@ static ait_status read_outputs(program *p) {
     const ait_json *spec;
     AIT_TRY(ait_pt2_union(&specs->as.items[i], &spec));
     ait_status status = classify_output(p, spec, users == leaf_count && user < leaf_count ? &leaves[user] : NULL, &output);
-    if (!status) status = check_names(spec, &outputs->as.items[i]);
     if (!status) status = ait_pt2_argument(&p->scope, &outputs->as.items[i], NULL, &output.arg);
+    if (!status) status = check_names(spec, &outputs->as.items[i]);
     if (!status) status = mark_input(p->in->graph, &output);
     if (status) return ait_error_context(status, "output %u", (unsigned)i);
     user += output.kind == AIT_OUTPUT_USER;
