@@ -34,17 +34,20 @@ static bool fits(const ait_region *r, const ait_region_value *v, const ait_tenso
   return true;
 }
 
+static ait_status check_fit(const ait_region *r, const ait_region_input *in, const ait_tensor *t) {
+  if (fits(r, &r->values[in->value], t)) return AIT_OK;
+  char shape[256];
+  ait_tensor_shape_text(t, shape, sizeof shape);
+  return ait_error(AIT_CODE_INVALID_MODEL, "weight '%s' is %s %s, the graph declares another type", in->name, ait_dtype_name(t->dtype), shape);
+}
+
 ait_status ait_model_check_weights(const ait_region *region, const ait_weights *weights) {
   for (uint32_t i = 0; i < region->input_count; ++i) {
     const ait_region_input *in = &region->inputs[i];
     if (!ait_region_input_is_weight(in)) continue;
     ait_tensor t;
     AIT_TRY(weights->get(weights->ctx, in->name, &t));
-    if (!fits(region, &region->values[in->value], &t)) {
-      char shape[256];
-      ait_tensor_shape_text(&t, shape, sizeof shape);
-      return ait_error(AIT_CODE_INVALID_MODEL, "weight '%s' is %s %s, the graph declares another type", in->name, ait_dtype_name(t.dtype), shape);
-    }
+    AIT_TRY(check_fit(region, in, &t));
   }
   return AIT_OK;
 }
@@ -66,7 +69,10 @@ static ait_status add_state(ait_model *m, ait_map *names, const char *name, bool
 static ait_status add_states(ait_model *m, ait_map *names, const ait_region *r, bool portable) {
   for (uint32_t i = 0; i < r->input_count; ++i) {
     const ait_region_input *in = &r->inputs[i];
-    if (ait_region_input_is_weight(in) && (in->mutated || ait_region_has_state_output(r, in->name))) AIT_TRY(add_state(m, names, in->name, portable));
+    if (!ait_region_input_is_weight(in) || !(in->mutated || ait_region_has_state_output(r, in->name))) continue;
+    void *found = NULL;
+    AIT_TRY(add_state(m, names, in->name, portable));
+    if (ait_map_get(names, in->name, &found)) AIT_TRY(check_fit(r, in, &m->states[(uintptr_t)found - 1].initial));
   }
   for (uint32_t i = 0; i < r->output_count; ++i) {
     if (r->outputs[i].kind == AIT_OUTPUT_STATE) AIT_TRY(add_state(m, names, r->outputs[i].name, portable));
