@@ -12,7 +12,7 @@ torch.manual_seed(7)
 here = os.path.dirname(os.path.abspath(__file__))
 arrays, cases = {}, []
 NAMES = {torch.float32: "float32", torch.float64: "float64", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.int64: "int64",
-         torch.int32: "int32", torch.int8: "int8", torch.uint8: "uint8", torch.bool: "bool", torch.complex64: "complex64",
+         torch.int32: "int32", torch.uint64: "uint64", torch.int8: "int8", torch.uint8: "uint8", torch.bool: "bool", torch.complex64: "complex64",
          torch.complex128: "complex128"}
 
 

@@ -135,4 +135,12 @@ case("topk", x, 2, 1); case("topk", x, 3, -1, False); case("topk", ints, 4); cas
 case("searchsorted.Tensor", torch.tensor([1.0, 3.0, 3.0, 5.0]), torch.tensor([nan, 3.0, 0.0, 6.0])); case("searchsorted.Tensor", torch.tensor([[1, 3, 5], [2, 4, 6]]), torch.tensor([[3, 6], [4, 1]]), right=True, out_int32=True); case("bucketize.Tensor", m, torch.tensor([-1.0, 0.0, 1.0]))
 case("isin.Tensor_Tensor", ints, torch.tensor([1, 7, 300])); case("isin.Tensor_Tensor", special, torch.tensor([nan, 1.0]), invert=True); case("_unique2", torch.tensor([[3, 1], [1, 2]]), True, True, True); case("unique_consecutive", torch.tensor([1, 1, 2, 2, 1]), True, True); case("unique_consecutive", torch.tensor([[1, 2], [1, 2], [0, 1]]), True, True, 0)
 
+# seldom used
+case("cartesian_prod", [torch.tensor([1, 2]), torch.tensor([3, 4, 5]), torch.tensor([6, 7])]); case("combinations", m[0]); case("combinations", m[0], 3, True); case("combinations", m[0], 5); case("_chunk_cat", [r(5, 2), r(3, 2, 2), r(4)], 0, 2)
+case("_chunk_cat", [r(2, 5, 2), r(2, 3)], 1, 3)
+for p in [0.0, 1.0, 2.0, 3.5, inf, -inf]: case("dist", m, r(4), p)
+case("gradient.scalarint", x); case("gradient.scalarint", x, spacing=0.5, dim=1, edge_order=2); case("gradient.scalarrayint", m, spacing=[2.0, 0.5]); case("hash_tensor", m); case("hash_tensor", ints[:4].reshape(2, 2), [1])
+case("histogram.bin_ct", m, 5); case("histogram.bin_ct", m, 4, range=[-1.0, 1.0], weight=r(3, 4).abs(), density=True); case("histogram.bins_tensor", m, torch.tensor([-2.0, -0.5, 0.0, 1.0]))
+case("segment_reduce", r(6, 2), "max", lengths=torch.tensor([2, 0, 4])); case("segment_reduce", r(6), "mean", offsets=torch.tensor([0, 2, 2, 6]), initial=1.0); case("segment_reduce", r(2, 5), "sum", lengths=torch.tensor([[2, 3], [4, 1]]), axis=1)
+
 print("\n".join(refused))
