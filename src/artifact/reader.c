@@ -97,12 +97,10 @@ static void sum_piece(void *ctx, int32_t index) {
   size_t size = left < AIT_SUM_CHUNK ? left : AIT_SUM_CHUNK;
   ait_file_map_prefetch(b->file->map, (size_t)e->data_offset + begin, size);
   b->sums[index] = ait_sum_chunk(entry_data(b->file, e), (size_t)e->size, b->pieces[index].chunk);
-  /* The original weights are only needed where no plan has packed them: their pages go back, and come again when they are read. */
-  if (ait_starts_with(e->name, "weights/") && e->data_offset % AIT_ZIP_BULK_ALIGN == 0) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uint8_t *start = (uint8_t *)entry_data(b->file, e) + begin;
-    if ((uintptr_t)start % page == 0) madvise(start, size & ~(page - 1), MADV_DONTNEED);
-  }
+  /* Most of it is not needed: weights that a plan has packed, blobs for other machines. All pages go back; those that are read come again. */
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  uint8_t *start = (uint8_t *)entry_data(b->file, e) + begin;
+  if ((uintptr_t)start % page == 0) madvise(start, size & ~(page - 1), MADV_DONTNEED);
 }
 
 static ait_status list_pieces(ait_artifact *f, piece **out, size_t *out_count) {
