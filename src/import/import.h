@@ -5,19 +5,29 @@
 #include "ir/ir.h"
 
 typedef struct ait_import_options {
-  const char *model_name;      /* which program of an archive that holds several; NULL: the only one */
+  const char *model_name;        /* which program of an archive that holds several; NULL: the only one */
   const char *const *custom_ops; /* names that the application registered, NULL-terminated; or NULL */
-  size_t memory_limit;         /* bytes that inflating and parsing may take; 0: 160 MiB and 32 times the file. Weights that are copied as
-                                * they stand do not count, inflated ones have a limit of their own: 64 MiB or 100 times the file */
+  size_t memory_limit;           /* bytes that inflating and parsing may take; 0: 160 MiB and 32 times the file. Weights that are copied as
+                                  * they stand do not count, inflated ones have a limit of their own: 64 MiB or 100 times the file */
 } ait_import_options;
 
-typedef enum ait_file_kind { AIT_FILE_UNKNOWN, AIT_FILE_PT2, AIT_FILE_AIT, AIT_FILE_ONNX, AIT_FILE_SAFETENSORS, AIT_FILE_TORCHSCRIPT, AIT_FILE_CHECKPOINT, AIT_FILE_AOTI } ait_file_kind;
+typedef enum ait_file_kind {
+  AIT_FILE_UNKNOWN,
+  AIT_FILE_PT2,
+  AIT_FILE_AIT,
+  AIT_FILE_ONNX,
+  AIT_FILE_SAFETENSORS,
+  AIT_FILE_TORCHSCRIPT,
+  AIT_FILE_CHECKPOINT,
+  AIT_FILE_AOTI
+} ait_file_kind;
 /* By content, not by name. */
 ait_status ait_import_detect(const char *path, ait_file_kind *out) AIT_MUST_USE;
 
 /* A raw graph with its weights (mapped where the file allows). Errors name file, part and reason:
- * "cannot import 'm.pt2': node 'frob': operator 'aten.frobnicate' is not known", hint "ait ops --missing m.pt2". Codes: io (cannot be read),
- * invalid-model, unsupported, limit, out-of-memory; invalid-argument or not-found when model_name does not settle which program is meant. */
+ * "cannot import 'm.pt2': node 'frob': operator 'aten.frobnicate' is not known", hint "ait ops --missing m.pt2". Codes: io (cannot be
+ * read), invalid-model, unsupported, limit, out-of-memory; invalid-argument or not-found when model_name does not settle which program is
+ * meant. */
 ait_status ait_import_pt2(ait_allocator a, const char *path, const ait_import_options *options, ait_graph **out) AIT_MUST_USE;
 
 /* The same from memory: all weights are copied, data is not needed afterwards. `name` stands for the path in messages. */

@@ -71,7 +71,8 @@ static ait_status check_text(archive *ar, const ait_zip_member *member, const ch
   AIT_TRY(ait_zip_contents(&ar->in.arena, member, &ar->budget, &text, &size));
   while (size && (text[size - 1] == '\n' || text[size - 1] == ' ')) --size;
   if (size == strlen(wanted) && memcmp(text, wanted, size) == 0) return AIT_OK;
-  return ait_error(AIT_CODE_UNSUPPORTED, "member '%s' is '%.*s'; only '%s' is known", member->name, (int)(size < 20 ? size : 20), (const char *)text, wanted);
+  return ait_error(AIT_CODE_UNSUPPORTED, "member '%s' is '%.*s'; only '%s' is known", member->name, (int)(size < 20 ? size : 20),
+                   (const char *)text, wanted);
 }
 
 /* The program that the caller wants, or the only one. */
@@ -93,11 +94,14 @@ static ait_status choose_model(archive *ar, const char *root, const char **out) 
   }
   ait_status status = AIT_OK;
   if (count == 0) {
-    status = ait_error_hint(ait_error(AIT_CODE_INVALID_MODEL, "the archive holds no model (no '%s*.json')", folder), "a save that failed leaves such a file behind; export again");
+    status = ait_error_hint(ait_error(AIT_CODE_INVALID_MODEL, "the archive holds no model (no '%s*.json')", folder),
+                            "a save that failed leaves such a file behind; export again");
   } else if (!*out) {
-    status = ait_error(AIT_CODE_NOT_FOUND, "the archive holds no model '%s', but %s", wanted ? wanted : "", names.data ? names.data : "others");
+    status =
+        ait_error(AIT_CODE_NOT_FOUND, "the archive holds no model '%s', but %s", wanted ? wanted : "", names.data ? names.data : "others");
   } else if (!wanted && count > 1) {
-    status = ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "the archive holds %zu models: %s", count, names.data ? names.data : ""), "name the one to import");
+    status = ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "the archive holds %zu models: %s", count, names.data ? names.data : ""),
+                            "name the one to import");
   }
   ait_text_deinit(&names);
   return status;
@@ -105,7 +109,8 @@ static ait_status choose_model(archive *ar, const char *root, const char **out) 
 
 /* torch 2.8 has one pickle, later releases raw files with a config, which was named differently for a while. */
 static ait_status read_table(archive *ar, const char *root, ait_pt2_table table) {
-  static const char *const configs[2][2] = {{"_weights_config.json", "_model_param_config.json"}, {"_constants_config.json", "_model_constants_config.json"}};
+  static const char *const configs[2][2] = {{"_weights_config.json", "_model_param_config.json"},
+                                            {"_constants_config.json", "_model_constants_config.json"}};
   const char *folder = ait_arena_printf(&ar->in.arena, "%s%s", root, table == AIT_PT2_WEIGHTS ? "data/weights/" : "data/constants/");
   if (!folder) return AIT_OOM();
   for (int i = 0; i < 2; ++i) {
@@ -138,7 +143,8 @@ static ait_status read_archive(archive *ar, const char *root, const ait_zip_memb
 
 /* torch 2.6 and 2.7. Early releases named the pickles .json. */
 static ait_status read_flat(archive *ar, const ait_zip_member *program, const ait_json **out) {
-  static const char *const names[2][2] = {{"serialized_state_dict.pt", "serialized_state_dict.json"}, {"serialized_constants.pt", "serialized_constants.json"}};
+  static const char *const names[2][2] = {{"serialized_state_dict.pt", "serialized_state_dict.json"},
+                                          {"serialized_constants.pt", "serialized_constants.json"}};
   ar->in.model = "model";
   AIT_TRY(read_json(ar, program, out));
   for (int table = 0; table < 2; ++table) {
@@ -155,7 +161,8 @@ static ait_status decline(ait_file_kind kind) {
       return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "it is an AOTInductor package: compiled code for one machine, and no program"),
                             "save the program itself with torch.export.save");
     case AIT_FILE_TORCHSCRIPT:
-      return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "it is a TorchScript file, no exported program"), "export the model with torch.export.export and torch.export.save");
+      return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "it is a TorchScript file, no exported program"),
+                            "export the model with torch.export.export and torch.export.save");
     case AIT_FILE_CHECKPOINT:
       return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "it is a checkpoint of torch.save: weights without a program"),
                             "export the model with torch.export.export and torch.export.save");
@@ -184,7 +191,8 @@ static void start(archive *ar, ait_allocator a, const ait_import_options *option
   size_t limit = options ? options->memory_limit : 0, size = ar->size, scaled;
   ar->in.options = options;
   ait_arena_init(&ar->in.arena, a);
-  if (limit == 0 && (ait_mul_overflows(size, (size_t)MEMORY_RATIO, &scaled) || ait_add_overflows(scaled, (size_t)MEMORY_FREE, &limit))) limit = SIZE_MAX;
+  if (limit == 0 && (ait_mul_overflows(size, (size_t)MEMORY_RATIO, &scaled) || ait_add_overflows(scaled, (size_t)MEMORY_FREE, &limit)))
+    limit = SIZE_MAX;
   ar->in.arena.limit_bytes = limit;
   ar->budget = (uint64_t)INFLATE_RATIO * size > INFLATE_FREE ? (uint64_t)INFLATE_RATIO * size : INFLATE_FREE;
   if (ar->budget > limit) ar->budget = limit;
@@ -235,14 +243,17 @@ static ait_status import_file(ait_allocator a, const char *path, const ait_impor
   return status;
 }
 
-ait_status ait_import_pt2(ait_allocator a, const char *path, const ait_import_options *options, ait_graph **out) { return import_file(a, path, options, NULL, out); }
+ait_status ait_import_pt2(ait_allocator a, const char *path, const ait_import_options *options, ait_graph **out) {
+  return import_file(a, path, options, NULL, out);
+}
 
 ait_status ait_import_pt2_operators(ait_allocator a, const char *path, const ait_import_options *options, ait_map *out_names) {
   ait_graph *none;
   return import_file(a, path, options, out_names, &none);
 }
 
-ait_status ait_import_pt2_memory(ait_allocator a, const char *name, const void *data, size_t size, const ait_import_options *options, ait_graph **out) {
+ait_status ait_import_pt2_memory(ait_allocator a, const char *name, const void *data, size_t size, const ait_import_options *options,
+                                 ait_graph **out) {
   archive ar = {.in = {.path = name}, .data = data, .size = size};
   return import_archive(&ar, a, options, out);
 }

@@ -5,7 +5,9 @@
 
 typedef ait_status (*read_fn)(ait_pt2_scope *scope, const ait_json *payload, ait_arg *out);
 
-static ait_status malformed(const ait_json *payload) { return ait_error(AIT_CODE_INVALID_MODEL, "its '%s' is malformed", payload->key ? payload->key : "list"); }
+static ait_status malformed(const ait_json *payload) {
+  return ait_error(AIT_CODE_INVALID_MODEL, "its '%s' is malformed", payload->key ? payload->key : "list");
+}
 
 static ait_status read_none(ait_pt2_scope *scope, const ait_json *payload, ait_arg *out) {
   AIT_UNUSED(scope);
@@ -105,7 +107,8 @@ static ait_status read_memory_format(ait_pt2_scope *scope, const ait_json *paylo
   return AIT_OK;
 }
 
-/* serde: 7 is strided, the others are sparse kinds in ATen's order. ATen: 0 strided, then SparseCoo, SparseCsr, mkldnn, SparseCsc, Bsr, Bsc. */
+/* serde: 7 is strided, the others are sparse kinds in ATen's order. ATen: 0 strided, then SparseCoo, SparseCsr, mkldnn, SparseCsc, Bsr,
+ * Bsc. */
 static ait_status read_layout(ait_pt2_scope *scope, const ait_json *payload, ait_arg *out) {
   static const int8_t layouts[] = {-1, 1, 2, 4, 5, 6, 3, 0};
   AIT_UNUSED(scope);
@@ -159,9 +162,15 @@ static ait_status read_list(ait_pt2_scope *scope, const ait_json *payload, read_
   return AIT_OK;
 }
 
-static ait_status read_tensors(ait_pt2_scope *scope, const ait_json *payload, ait_arg *out) { return read_list(scope, payload, read_tensor, out); }
-static ait_status read_int_list(ait_pt2_scope *scope, const ait_json *payload, ait_arg *out) { return read_list(scope, payload, read_int, out); }
-static ait_status read_float_list(ait_pt2_scope *scope, const ait_json *payload, ait_arg *out) { return read_list(scope, payload, read_float, out); }
+static ait_status read_tensors(ait_pt2_scope *scope, const ait_json *payload, ait_arg *out) {
+  return read_list(scope, payload, read_tensor, out);
+}
+static ait_status read_int_list(ait_pt2_scope *scope, const ait_json *payload, ait_arg *out) {
+  return read_list(scope, payload, read_int, out);
+}
+static ait_status read_float_list(ait_pt2_scope *scope, const ait_json *payload, ait_arg *out) {
+  return read_list(scope, payload, read_float, out);
+}
 
 /* Every tag of the Argument union up to schema 8.20. */
 static const struct {
@@ -216,9 +225,12 @@ static ait_status read_union(ait_pt2_scope *scope, const ait_json *argument, ait
 
 /* ---- by schema -------------------------------------------------------------------------------------------------------------------*/
 
-static bool is_number(ait_arg_kind kind) { return kind == AIT_ARG_INT || kind == AIT_ARG_FLOAT || kind == AIT_ARG_BOOL || kind == AIT_ARG_COMPLEX; }
+static bool is_number(ait_arg_kind kind) {
+  return kind == AIT_ARG_INT || kind == AIT_ARG_FLOAT || kind == AIT_ARG_BOOL || kind == AIT_ARG_COMPLEX;
+}
 
-/* Whether an argument may stand for a parameter of that type once `coerce` has seen it. A number may stand for a tensor: PyTorch wraps it. */
+/* Whether an argument may stand for a parameter of that type once `coerce` has seen it. A number may stand for a tensor: PyTorch wraps it.
+ */
 static bool fits(ait_param_type type, ait_arg_kind kind) {
   switch (type) {
     case AIT_PARAM_TENSOR:
@@ -243,7 +255,8 @@ static void coerce(ait_param_type type, ait_arg *arg) {
   if (type == AIT_PARAM_FLOAT && arg->kind == AIT_ARG_BOOL) *arg = ait_arg_float(arg->as.b);
   if (type == AIT_PARAM_INT && arg->kind == AIT_ARG_BOOL) *arg = ait_arg_int(arg->as.b);
   if (type == AIT_PARAM_BOOL && arg->kind == AIT_ARG_INT) *arg = ait_arg_bool(arg->as.i != 0);
-  if (type == AIT_PARAM_INT && arg->kind == AIT_ARG_FLOAT && floor(arg->as.f) == arg->as.f && fabs(arg->as.f) < 0x1p53) *arg = ait_arg_int((int64_t)arg->as.f);
+  if (type == AIT_PARAM_INT && arg->kind == AIT_ARG_FLOAT && floor(arg->as.f) == arg->as.f && fabs(arg->as.f) < 0x1p53)
+    *arg = ait_arg_int((int64_t)arg->as.f);
 }
 
 /* The whole argument list of the same element, for "int[2]" given as 3 or [3]. */

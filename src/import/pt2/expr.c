@@ -62,8 +62,8 @@ static const struct {
   const char *name;
   ait_dim_op op;
 } heads[] = {
-    {"Add", AIT_DIM_ADD},           {"Mul", AIT_DIM_MUL},           {"Max", AIT_DIM_MAX},      {"Min", AIT_DIM_MIN},
-    {"max", AIT_DIM_MAX},           {"min", AIT_DIM_MIN},           {"Mod", AIT_DIM_MOD},      {"PythonMod", AIT_DIM_MOD},
+    {"Add", AIT_DIM_ADD},           {"Mul", AIT_DIM_MUL},           {"Max", AIT_DIM_MAX},         {"Min", AIT_DIM_MIN},
+    {"max", AIT_DIM_MAX},           {"min", AIT_DIM_MIN},           {"Mod", AIT_DIM_MOD},         {"PythonMod", AIT_DIM_MOD},
     {"FloorDiv", AIT_DIM_FLOORDIV}, {"CleanDiv", AIT_DIM_FLOORDIV}, {"CeilDiv", AIT_DIM_CEILDIV}, {"Pow", AIT_DIM_POW},
     {"PowByNatural", AIT_DIM_POW},
 };

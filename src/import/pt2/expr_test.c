@@ -167,8 +167,10 @@ static void test_guards_left_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_values, setup, teardown), cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_depth, setup, teardown),  cmocka_unit_test_setup_teardown(test_guards, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_values, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_depth, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_guards, setup, teardown),
       cmocka_unit_test_setup_teardown(test_guards_left_out, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,8 +177,9 @@ static void test_mutated(void **state) {
   static const struct {
     const char *file, *input;
     bool mutated;
-  } cases[] = {{"inmut_func_t214", "x", true}, {"bn_train_t214", "b.running_mean", true},      {"bn_train_t214", "b.num_batches_tracked", true},
-               {"bn_train_t214", "b.weight", false}, {"bn_train_func_t214", "b.running_var", true}, {"kv_t214", "x", false}};
+  } cases[] = {
+      {"inmut_func_t214", "x", true},       {"bn_train_t214", "b.running_mean", true},     {"bn_train_t214", "b.num_batches_tracked", true},
+      {"bn_train_t214", "b.weight", false}, {"bn_train_func_t214", "b.running_var", true}, {"kv_t214", "x", false}};
   for (size_t i = 0; i < AIT_COUNT(cases); ++i) {
     ait_graph *g = import_golden(cases[i].file, NULL);
     const ait_region_input *input = find_input(g, cases[i].input);
@@ -283,7 +284,8 @@ static void test_pytrees(void **state) {
 static void test_subclasses(void **state) {
   (void)state;
   ait_graph *g = import_golden("int8wo_t214", NULL);
-  const ait_weight *data = ait_weight_store_find(g->weights, "l.weight.qdata"), *scale = ait_weight_store_find(g->weights, "l.weight.scale");
+  const ait_weight *data = ait_weight_store_find(g->weights, "l.weight.qdata"),
+                   *scale = ait_weight_store_find(g->weights, "l.weight.scale");
   assert_non_null(data);
   assert_non_null(scale);
   assert_int_equal(data->dtype, AIT_I8);
@@ -370,12 +372,24 @@ static void test_detect(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_model),        cmocka_unit_test(test_weights),     cmocka_unit_test(test_cond),
-      cmocka_unit_test(test_while),        cmocka_unit_test(test_vmap),        cmocka_unit_test(test_autocast),
-      cmocka_unit_test(test_mutated),      cmocka_unit_test(test_mutation_outputs), cmocka_unit_test(test_in_place),
-      cmocka_unit_test(test_guards),       cmocka_unit_test(test_symbolic_values),  cmocka_unit_test(test_floats),
-      cmocka_unit_test(test_pytrees),      cmocka_unit_test(test_subclasses),  cmocka_unit_test(test_packages),
-      cmocka_unit_test(test_layout_b),     cmocka_unit_test(test_custom),      cmocka_unit_test(test_missing_operators),
+      cmocka_unit_test(test_model),
+      cmocka_unit_test(test_weights),
+      cmocka_unit_test(test_cond),
+      cmocka_unit_test(test_while),
+      cmocka_unit_test(test_vmap),
+      cmocka_unit_test(test_autocast),
+      cmocka_unit_test(test_mutated),
+      cmocka_unit_test(test_mutation_outputs),
+      cmocka_unit_test(test_in_place),
+      cmocka_unit_test(test_guards),
+      cmocka_unit_test(test_symbolic_values),
+      cmocka_unit_test(test_floats),
+      cmocka_unit_test(test_pytrees),
+      cmocka_unit_test(test_subclasses),
+      cmocka_unit_test(test_packages),
+      cmocka_unit_test(test_layout_b),
+      cmocka_unit_test(test_custom),
+      cmocka_unit_test(test_missing_operators),
       cmocka_unit_test(test_detect),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,9 +42,10 @@ static int walk(const char *path, const struct stat *info, int type, struct FTW 
   } else {
     size_t mutated = 0;
     for (size_t i = 0; i < graph->input_count; ++i) mutated += graph->inputs[i].mutated;
-    printf("ok      %7.1f ms  %s: %zu nodes, %zu inputs (%zu written), %zu outputs, %zu symbols, %zu guards, %zu modules, %zu weights in %zu files\n", ms, path,
-           graph->node_count, graph->input_count, mutated, graph->output_count, graph->symbol_count, graph->guard_count, graph->module_count,
-           ait_weight_store_count(graph->weights), ait_weight_store_storage_count(graph->weights));
+    printf("ok      %7.1f ms  %s: %zu nodes, %zu inputs (%zu written), %zu outputs, %zu symbols, %zu guards, %zu modules, %zu weights in "
+           "%zu files\n",
+           ms, path, graph->node_count, graph->input_count, mutated, graph->output_count, graph->symbol_count, graph->guard_count,
+           graph->module_count, ait_weight_store_count(graph->weights), ait_weight_store_storage_count(graph->weights));
     ++passed;
     if (print) print_graph(graph);
   }

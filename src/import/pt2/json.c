@@ -232,7 +232,8 @@ static ait_status check_keys(parser *p, const ait_json *members, size_t count) {
 /* The stack is no part of the arena, but bounded by its limit all the same. */
 static ait_status push_value(parser *p, const ait_json *value) {
   size_t limit = p->arena->limit_bytes / 4 / sizeof *value;
-  if (limit && p->value_count >= limit) return ait_error(AIT_CODE_LIMIT, "JSON is malformed: %zu values in arrays and objects that have not ended", limit);
+  if (limit && p->value_count >= limit)
+    return ait_error(AIT_CODE_LIMIT, "JSON is malformed: %zu values in arrays and objects that have not ended", limit);
   AIT_TRY(ait_grow(p->arena->allocator, (void **)&p->values, &p->value_capacity, p->value_count + 1, sizeof *p->values));
   p->values[p->value_count++] = *value;
   return AIT_OK;

@@ -93,11 +93,31 @@ static void test_refusals(void **state) {
   (void)state;
   static const struct {
     const char *text, *says;
-  } cases[] = {{"", "ends early"},       {"{", "expected"},         {"[1", "ends early"},       {"[1,]", "value expected"}, {"{\"a\":1,}", "string expected"},
-               {"{\"a\" 1}", "':'"},     {"[1 2]", "','"},          {"01", "leading zero"},     {"1.", "point"},            {"1e", "exponent"},
-               {"-", "value expected"},  {"tru", "value expected"}, {"\"a", "no end"},          {"\"\\x\"", "escape"},      {"\"\\u12\"", "hexadecimal"},
-               {"\"\\u0000\"", "NUL"},   {"\"\n\"", "control"},     {"1 2", "after the end"},   {"[1]]", "after the end"},  {"{\"a\":1,\"a\":2}", "twice"},
-               {"\"\xff\"", "UTF-8"},    {"[1}", "','"},            {"{1:2}", "string"},        {"nan", "value expected"},  {"'a'", "value expected"},
+  } cases[] = {{"", "ends early"},
+               {"{", "expected"},
+               {"[1", "ends early"},
+               {"[1,]", "value expected"},
+               {"{\"a\":1,}", "string expected"},
+               {"{\"a\" 1}", "':'"},
+               {"[1 2]", "','"},
+               {"01", "leading zero"},
+               {"1.", "point"},
+               {"1e", "exponent"},
+               {"-", "value expected"},
+               {"tru", "value expected"},
+               {"\"a", "no end"},
+               {"\"\\x\"", "escape"},
+               {"\"\\u12\"", "hexadecimal"},
+               {"\"\\u0000\"", "NUL"},
+               {"\"\n\"", "control"},
+               {"1 2", "after the end"},
+               {"[1]]", "after the end"},
+               {"{\"a\":1,\"a\":2}", "twice"},
+               {"\"\xff\"", "UTF-8"},
+               {"[1}", "','"},
+               {"{1:2}", "string"},
+               {"nan", "value expected"},
+               {"'a'", "value expected"},
                {"/* x */ 1", "value expected"}};
   for (size_t i = 0; i < AIT_COUNT(cases); ++i) refuse(cases[i].text, strlen(cases[i].text), cases[i].says);
   refuse("[1]\0", 4, "after the end");
@@ -131,9 +151,12 @@ static void test_depth(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_values, setup, teardown),   cmocka_unit_test_setup_teardown(test_integers_are_exact, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_floats, setup, teardown),   cmocka_unit_test_setup_teardown(test_strings, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_refusals, setup, teardown), cmocka_unit_test_setup_teardown(test_many_keys, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_values, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_integers_are_exact, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_floats, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_strings, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_many_keys, setup, teardown),
       cmocka_unit_test_setup_teardown(test_depth, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* Broken files: each is one change away from a good one, and the message must name that change, quickly and in little memory. */
 #include "import/import.h"
-#include "import/pt2/test_memory.h"
+#include "import/pt2/memory_test_support.h"
 
 #include <dirent.h>
 #include <setjmp.h>

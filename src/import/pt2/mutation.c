@@ -1,6 +1,7 @@
 /* Which inputs a raw graph may write into: union-find over values that may share memory, then every writing node marks its class.
  *
- * Nested graphs' values take part: the operands of a higher-order node are the inputs of its graphs, and the graphs' outputs its results. */
+ * Nested graphs' values take part: the operands of a higher-order node are the inputs of its graphs, and the graphs' outputs its results.
+ */
 #include "import/pt2/pt2.h"
 
 typedef struct classes {
@@ -114,12 +115,14 @@ static ait_status flatten(classes *c, const ait_arg *arg, operands *out) {
 }
 
 /* Inputs of a nested graph are what follows the graphs among the arguments; its outputs are the node's results. */
-static ait_status visit_nested(classes *c, const ait_node *n, const ait_graph *nested, uint32_t base, const operands *outer, uint32_t *next) {
+static ait_status visit_nested(classes *c, const ait_node *n, const ait_graph *nested, uint32_t base, const operands *outer,
+                               uint32_t *next) {
   uint32_t inner = *next;
   *next += (uint32_t)nested->value_count;
   AIT_TRY(visit_graph(c, nested, inner, next));
   for (uint32_t i = 0; i < nested->input_count && i < outer->count; ++i) {
-    if (nested->inputs[i].value != AIT_NO_INDEX && outer->values[i] != AIT_NO_INDEX) join(c, base + outer->values[i], inner + nested->inputs[i].value);
+    if (nested->inputs[i].value != AIT_NO_INDEX && outer->values[i] != AIT_NO_INDEX)
+      join(c, base + outer->values[i], inner + nested->inputs[i].value);
   }
   for (uint32_t i = 0; i < nested->output_count && i < n->result_count; ++i) {
     const ait_arg *arg = &nested->outputs[i].arg;

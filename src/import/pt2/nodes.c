@@ -18,7 +18,7 @@ typedef struct node_build {
 /* with_effects(token, operator, its arguments…): the inner arguments get the inner schema's order and defaults. */
 static ait_status read_effects(ait_pt2_scope *scope, node_build *b) {
   ait_pt2_operator inner;
-  const ait_json *operator = b->inputs->count < 2 ? NULL : ait_json_get(&b->inputs->as.items[1], "arg");
+  const ait_json *operator= b->inputs->count<2 ? NULL : ait_json_get(&b->inputs->as.items[1], "arg");
   const char *target = ait_json_get_string(operator, "as_operator");
   if (!target) return ait_error(AIT_CODE_INVALID_MODEL, "no operator among its arguments");
   AIT_TRY(ait_pt2_find_operator(scope->in, target, &inner));
@@ -37,7 +37,8 @@ static ait_status read_positional(ait_pt2_scope *scope, node_build *b) {
   b->args = AIT_ARENA_ARRAY(&scope->in->arena, ait_arg, b->arg_count ? b->arg_count : 1);
   if (!b->args) return AIT_OOM();
   for (uint32_t i = 0; i < b->arg_count; ++i) {
-    AIT_TRY(ait_error_context(ait_pt2_argument(scope, ait_json_get(&b->inputs->as.items[i], "arg"), NULL, &b->args[i]), "argument %u", (unsigned)i));
+    AIT_TRY(ait_error_context(ait_pt2_argument(scope, ait_json_get(&b->inputs->as.items[i], "arg"), NULL, &b->args[i]), "argument %u",
+                              (unsigned)i));
   }
   return AIT_OK;
 }
@@ -97,9 +98,10 @@ static ait_status fill_results(ait_pt2_scope *scope, node_build *b) {
   const ait_op *op = b->operator.op;
   if (op->variadic) return AIT_OK;
   if (b->result_count > op->result_count) {
-    return ait_error(AIT_CODE_INVALID_MODEL, "it has %u results, the operator gives %u", (unsigned)b->result_count, (unsigned)op->result_count);
+    return ait_error(AIT_CODE_INVALID_MODEL, "it has %u results, the operator gives %u", (unsigned)b->result_count,
+                     (unsigned)op->result_count);
   }
-  bool writes = b->operator.flags & AIT_NODE_INPLACE || (op->param_count && op->params[0].written);
+  bool writes = b->operator.flags & AIT_NODE_INPLACE ||(op->param_count && op->params[0].written);
   while (b->result_count < op->result_count) {
     uint32_t *result = &b->results[b->result_count++];
     *result = AIT_NO_INDEX;
@@ -203,8 +205,10 @@ static const char *name_of(const ait_json *node, const char *target) {
 static ait_status add_node(ait_pt2_scope *scope, const ait_json *json) {
   const char *target = ait_json_get_string(json, "target");
   if (!target) return ait_error(AIT_CODE_INVALID_MODEL, "a node without a target");
-  node_build b = {.json = json, .inputs = ait_json_get_kind(json, "inputs", AIT_JSON_ARRAY),
-                  .outputs = ait_json_get_kind(json, "outputs", AIT_JSON_ARRAY), .name = name_of(json, target)};
+  node_build b = {.json = json,
+                  .inputs = ait_json_get_kind(json, "inputs", AIT_JSON_ARRAY),
+                  .outputs = ait_json_get_kind(json, "outputs", AIT_JSON_ARRAY),
+                  .name = name_of(json, target)};
   ait_status status = ait_pt2_find_operator(scope->in, target, &b.operator);
   if (status) return ait_error_context(status, "node '%s'", b.name);
   status = build_node(scope, &b);

@@ -62,9 +62,7 @@ static ait_status fault(const machine *m, const char *what) {
   return ait_error(AIT_CODE_INVALID_MODEL, "pickle is malformed at byte %zu: %s", (size_t)(m->at - m->data), what);
 }
 
-static ait_status need(const machine *m, size_t bytes) {
-  return (size_t)(m->end - m->at) < bytes ? fault(m, "it ends early") : AIT_OK;
-}
+static ait_status need(const machine *m, size_t bytes) { return (size_t)(m->end - m->at) < bytes ? fault(m, "it ends early") : AIT_OK; }
 
 static ait_status read_uint(machine *m, size_t bytes, uint64_t *out) {
   AIT_TRY(need(m, bytes));
@@ -159,7 +157,9 @@ static ait_status extend(machine *m, ait_pickle_kind kind, size_t first) {
   m->stack_count = first;
   AIT_TRY(top(m, &to));
   if (to->kind == kind) return add_items(m, to, items, count);
-  return to->kind == AIT_PICKLE_CALL ? AIT_OK : fault(m, kind == AIT_PICKLE_DICT ? "items set on something that is no dict" : "items appended to something that is no list");
+  return to->kind == AIT_PICKLE_CALL
+             ? AIT_OK
+             : fault(m, kind == AIT_PICKLE_DICT ? "items set on something that is no dict" : "items appended to something that is no list");
 }
 
 static ait_status extend_marked(machine *m, ait_pickle_kind kind) {
@@ -256,7 +256,8 @@ static ait_status push_ordered_dict(machine *m, const ait_pickle *arguments) {
   const ait_pickle *pairs = arguments->count ? arguments->as.items[0] : NULL;
   for (uint32_t i = 0; pairs && pairs->kind == AIT_PICKLE_LIST && i < pairs->count; ++i) {
     const ait_pickle *pair = pairs->as.items[i];
-    if ((pair->kind != AIT_PICKLE_TUPLE && pair->kind != AIT_PICKLE_LIST) || pair->count != 2) return fault(m, "a dict of something else than pairs");
+    if ((pair->kind != AIT_PICKLE_TUPLE && pair->kind != AIT_PICKLE_LIST) || pair->count != 2)
+      return fault(m, "a dict of something else than pairs");
     AIT_TRY(add_items(m, dict, pair->as.items, 2));
   }
   return push(m, dict);
@@ -369,7 +370,9 @@ static ait_status step(machine *m, uint8_t op) {
     case OP_PUT: return memo_numbered(m, 1, memo_put);
     case OP_LONG_PUT: return memo_numbered(m, 4, memo_put);
     case OP_MEMOIZE: return memo_put(m, m->memo_count);
-    default: --m->at; return ait_error(AIT_CODE_UNSUPPORTED, "pickle opcode 0x%02x at byte %zu is none that torch writes", op, (size_t)(m->at - m->data));
+    default:
+      --m->at;
+      return ait_error(AIT_CODE_UNSUPPORTED, "pickle opcode 0x%02x at byte %zu is none that torch writes", op, (size_t)(m->at - m->data));
   }
 }
 
@@ -415,7 +418,8 @@ const ait_pickle *ait_pickle_call(const ait_pickle *value, const char *name) {
 }
 
 const char *ait_pickle_describe(const ait_pickle *value, char *out, size_t size) {
-  static const char *const names[] = {"None", "a bool", "an int", "a float", "a text", "a tuple", "a list", "a dict", "a global", "a call", "a persistent id"};
+  static const char *const names[] = {"None",   "a bool", "an int",   "a float", "a text",         "a tuple",
+                                      "a list", "a dict", "a global", "a call",  "a persistent id"};
   const ait_pickle *global = value->kind == AIT_PICKLE_CALL ? value->as.items[0] : value;
   if (global->kind == AIT_PICKLE_GLOBAL) {
     snprintf(out, size, value->kind == AIT_PICKLE_CALL ? "a call of '%.100s'" : "the global '%.100s'", global->as.string);

@@ -73,7 +73,7 @@ static void test_calls_are_records(void **state) {
   assert_non_null(ait_pickle_call(call, "os system"));
   assert_null(ait_pickle_call(call, "os remove"));
   assert_string_equal(ait_pickle_describe(call, text, sizeof text), "a call of 'os system'");
-  assert_int_equal(PARSE("cm\nC\n)\x81}b.")->count, 3);                           /* NEWOBJ, BUILD */
+  assert_int_equal(PARSE("cm\nC\n)\x81}b.")->count, 3); /* NEWOBJ, BUILD */
   assert_int_equal(PARSE("X\7\0\0\0storageQ.")->kind, AIT_PICKLE_PERSISTENT);
   assert_int_equal(PARSE("\x8c\2os\x8c\6system\x93.")->kind, AIT_PICKLE_GLOBAL); /* protocol 4 */
 }

@@ -123,7 +123,9 @@ static bool find_local(void *ctx, const char *path, size_t length, int64_t axis,
   const ait_graph *g = p->in->graph;
   for (size_t i = 0; i < g->input_count; ++i) {
     const ait_region_input *input = &g->inputs[i];
-    if (input->kind != AIT_INPUT_USER || input->value == AIT_NO_INDEX || input->user_index < 0 || (uint32_t)input->user_index >= p->leaf_count) continue;
+    if (input->kind != AIT_INPUT_USER || input->value == AIT_NO_INDEX || input->user_index < 0 ||
+        (uint32_t)input->user_index >= p->leaf_count)
+      continue;
     const char *known = p->leaves[input->user_index].path;
     if (strlen(known) != length || memcmp(known, path, length) != 0) continue;
     const ait_value_info *v = &g->values[input->value];
@@ -225,7 +227,8 @@ static ait_status add_input(program *p, const ait_json *spec_union, const ait_js
   static const struct {
     const char *tag, *name_key;
     ait_input_kind kind;
-  } weights[] = {{"parameter", "parameter_name", AIT_INPUT_PARAMETER}, {"buffer", "buffer_name", AIT_INPUT_BUFFER},
+  } weights[] = {{"parameter", "parameter_name", AIT_INPUT_PARAMETER},
+                 {"buffer", "buffer_name", AIT_INPUT_BUFFER},
                  {"tensor_constant", "tensor_constant_name", AIT_INPUT_CONSTANT}};
   const ait_json *spec;
   AIT_TRY(ait_pt2_union(spec_union, &spec));
@@ -242,9 +245,11 @@ static ait_status add_input(program *p, const ait_json *spec_union, const ait_js
     return add_weight(p, &input, constant ? AIT_PT2_CONSTANTS : AIT_PT2_WEIGHTS, placeholder);
   }
   if (strcmp(spec->key, "user_input") == 0) return add_user_input(p, &input, argument, NULL);
-  if (strcmp(spec->key, "constant_input") == 0) return add_user_input(p, &input, ait_json_get(spec, "value"), ait_json_get_string(spec, "name"));
+  if (strcmp(spec->key, "constant_input") == 0)
+    return add_user_input(p, &input, ait_json_get(spec, "value"), ait_json_get_string(spec, "name"));
   if (strcmp(spec->key, "token") == 0 && placeholder) return add_token(p, &input, placeholder);
-  if (strcmp(spec->key, "custom_obj") == 0) return ait_error(AIT_CODE_UNSUPPORTED, "input '%s' is an object of a TorchBind class", placeholder ? placeholder : "");
+  if (strcmp(spec->key, "custom_obj") == 0)
+    return ait_error(AIT_CODE_UNSUPPORTED, "input '%s' is an object of a TorchBind class", placeholder ? placeholder : "");
   return ait_error(AIT_CODE_INVALID_MODEL, "an input of unknown kind '%s'", spec->key);
 }
 
@@ -266,7 +271,8 @@ static ait_status read_inputs(program *p) {
     return ait_error(AIT_CODE_INVALID_MODEL, "the graph has %u inputs, the signature %u", (unsigned)inputs->count, (unsigned)specs->count);
   }
   uint32_t users = 0;
-  for (uint32_t i = 0; i < specs->count; ++i) users += ait_json_get(&specs->as.items[i], "user_input") || ait_json_get(&specs->as.items[i], "constant_input");
+  for (uint32_t i = 0; i < specs->count; ++i)
+    users += ait_json_get(&specs->as.items[i], "user_input") || ait_json_get(&specs->as.items[i], "constant_input");
   AIT_TRY(ait_pt2_input_leaves(&p->in->arena, p->call, &p->leaves, &p->leaf_count));
   if (p->leaf_count != users) p->leaf_count = 0; /* names are a comfort: without them the placeholders' will do */
   for (uint32_t i = 0; i < specs->count; ++i) {
@@ -279,7 +285,8 @@ static ait_status read_inputs(program *p) {
 
 static ait_status find_user_input(const program *p, const char *name, int32_t *out) {
   void *index;
-  if (!name || !ait_map_get(&p->user_inputs, name, &index)) return ait_error(AIT_CODE_INVALID_MODEL, "it changes input '%s', which is none of the caller's", name ? name : "");
+  if (!name || !ait_map_get(&p->user_inputs, name, &index))
+    return ait_error(AIT_CODE_INVALID_MODEL, "it changes input '%s', which is none of the caller's", name ? name : "");
   *out = (int32_t)((uintptr_t)index - 1);
   return AIT_OK;
 }
@@ -289,7 +296,8 @@ static ait_status mark_input(ait_graph *g, const ait_region_output *output) {
   bool found = output->kind == AIT_OUTPUT_USER || output->kind == AIT_OUTPUT_TOKEN;
   for (size_t i = 0; i < g->input_count; ++i) {
     ait_region_input *input = &g->inputs[i];
-    bool state = output->kind == AIT_OUTPUT_STATE && (input->kind == AIT_INPUT_BUFFER || input->kind == AIT_INPUT_PARAMETER) && strcmp(input->name, output->name) == 0;
+    bool state = output->kind == AIT_OUTPUT_STATE && (input->kind == AIT_INPUT_BUFFER || input->kind == AIT_INPUT_PARAMETER) &&
+                 strcmp(input->name, output->name) == 0;
     bool user = output->kind == AIT_OUTPUT_INPUT && input->kind == AIT_INPUT_USER && input->user_index == output->user_index;
     input->mutated |= state || user;
     found |= state || user;
@@ -331,10 +339,12 @@ static ait_status read_outputs(program *p) {
   uint32_t leaf_count, users = 0, user = 0;
   if (!specs || !outputs) return missing("outputs or output_specs");
   if (specs->count != outputs->count) {
-    return ait_error(AIT_CODE_INVALID_MODEL, "the graph has %u outputs, the signature %u", (unsigned)outputs->count, (unsigned)specs->count);
+    return ait_error(AIT_CODE_INVALID_MODEL, "the graph has %u outputs, the signature %u", (unsigned)outputs->count,
+                     (unsigned)specs->count);
   }
   AIT_TRY(ait_pt2_output_leaves(&p->in->arena, p->call, &leaves, &leaf_count));
-  for (uint32_t i = 0; i < specs->count; ++i) users += ait_json_get(&specs->as.items[i], "user_output") || ait_json_get(&specs->as.items[i], "loss_output");
+  for (uint32_t i = 0; i < specs->count; ++i)
+    users += ait_json_get(&specs->as.items[i], "user_output") || ait_json_get(&specs->as.items[i], "loss_output");
   for (uint32_t i = 0; i < specs->count; ++i) {
     ait_region_output output = {.user_index = (int32_t)user};
     const ait_json *spec;

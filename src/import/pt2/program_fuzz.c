@@ -35,14 +35,17 @@ static void put_common(buffer *b, const void *data, size_t size, size_t name_len
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const uint8_t weight[48];
-  static const char config[] = "{\"config\":{\"weight\":{\"path_name\":\"weight_0\",\"is_param\":true,\"use_pickle\":false,\"tensor_meta\":{\"dtype\":7,"
-                               "\"sizes\":[{\"as_int\":4},{\"as_int\":3}],\"strides\":[{\"as_int\":3},{\"as_int\":1}],\"storage_offset\":{\"as_int\":0},"
-                               "\"layout\":7}}}}";
+  static const char config[] =
+      "{\"config\":{\"weight\":{\"path_name\":\"weight_0\",\"is_param\":true,\"use_pickle\":false,\"tensor_meta\":{\"dtype\":7,"
+      "\"sizes\":[{\"as_int\":4},{\"as_int\":3}],\"strides\":[{\"as_int\":3},{\"as_int\":1}],\"storage_offset\":{\"as_int\":0},"
+      "\"layout\":7}}}}";
   const struct {
     const char *name;
     const void *data;
     size_t size;
-  } members[] = {{"m/archive_format", "pt2", 3}, {"m/models/model.json", data, size}, {"m/data/weights/weight_0", weight, sizeof weight},
+  } members[] = {{"m/archive_format", "pt2", 3},
+                 {"m/models/model.json", data, size},
+                 {"m/data/weights/weight_0", weight, sizeof weight},
                  {"m/data/weights/model_weights_config.json", config, sizeof config - 1}};
   size_t offsets[AIT_COUNT(members)];
   buffer b = {.data = malloc(size + 4096)};

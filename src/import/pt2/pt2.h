@@ -38,7 +38,8 @@ typedef struct ait_pt2_scope {
 } ait_pt2_scope;
 
 /* ---- values.c --------------------------------------------------------------------------------------------------------------------*/
-ait_status ait_pt2_scope_init(ait_pt2_scope *scope, ait_pt2_import *in, ait_graph *graph, const ait_json *graph_json, int depth) AIT_MUST_USE;
+ait_status ait_pt2_scope_init(ait_pt2_scope *scope, ait_pt2_import *in, ait_graph *graph, const ait_json *graph_json,
+                              int depth) AIT_MUST_USE;
 void ait_pt2_scope_deinit(ait_pt2_scope *scope);
 /* A union is an object with exactly one member: that member. */
 ait_status ait_pt2_union(const ait_json *json, const ait_json **out) AIT_MUST_USE;

@@ -40,8 +40,14 @@ static ait_status keys_of(walk *w, const ait_json *node, const ait_json *childre
 
 /* Containers whose children's names follow from the spec. Of others (dataclasses, named tuples) only the children's order is known. */
 static bool is_plain(const char *type) {
-  static const char *const plain[] = {"builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict", "collections.defaultdict", "collections.deque",
-                                      "torch.fx.immutable_collections.immutable_list", "torch.fx.immutable_collections.immutable_dict"};
+  static const char *const plain[] = {"builtins.tuple",
+                                      "builtins.list",
+                                      "builtins.dict",
+                                      "collections.OrderedDict",
+                                      "collections.defaultdict",
+                                      "collections.deque",
+                                      "torch.fx.immutable_collections.immutable_list",
+                                      "torch.fx.immutable_collections.immutable_dict"};
   for (size_t i = 0; i < AIT_COUNT(plain); ++i) {
     if (strcmp(type, plain[i]) == 0) return true;
   }
@@ -62,8 +68,11 @@ static ait_status walk_node(walk *w, const ait_json *node, const char *name, con
   const char *joint = *name ? "_" : "";
   for (uint32_t i = 0; i < children->count && w->understood; ++i) {
     const char *key = keys ? keys->as.items[i].as.string : NULL;
-    const char *child = key ? ait_arena_printf(w->arena, "%s%s%s", name, joint, key) : ait_arena_printf(w->arena, "%s%s%u", name, joint, (unsigned)i);
-    const char *child_path = !*path ? "" : key ? ait_arena_printf(w->arena, "%s['%s']", path, key) : ait_arena_printf(w->arena, "%s[%u]", path, (unsigned)i);
+    const char *child =
+        key ? ait_arena_printf(w->arena, "%s%s%s", name, joint, key) : ait_arena_printf(w->arena, "%s%s%u", name, joint, (unsigned)i);
+    const char *child_path = !*path ? ""
+                             : key  ? ait_arena_printf(w->arena, "%s['%s']", path, key)
+                                    : ait_arena_printf(w->arena, "%s[%u]", path, (unsigned)i);
     if (!child || !child_path) return AIT_OOM();
     AIT_TRY(walk_node(w, &children->as.items[i], child, child_path, depth + 1));
   }

@@ -33,7 +33,8 @@ void ait_pt2_scope_deinit(ait_pt2_scope *scope) {
 
 ait_status ait_pt2_union(const ait_json *json, const ait_json **out) {
   if (!json || json->kind != AIT_JSON_OBJECT || json->count != 1) {
-    return ait_error(AIT_CODE_INVALID_MODEL, "a union must have exactly one tag; here it has %u", json && json->kind == AIT_JSON_OBJECT ? (unsigned)json->count : 0);
+    return ait_error(AIT_CODE_INVALID_MODEL, "a union must have exactly one tag; here it has %u",
+                     json && json->kind == AIT_JSON_OBJECT ? (unsigned)json->count : 0);
   }
   *out = &json->as.items[0];
   return AIT_OK;
@@ -70,7 +71,8 @@ static ait_status fill_tensor(ait_pt2_scope *scope, const ait_json *meta, ait_va
   if (out->dtype == AIT_DTYPE_NONE) return ait_error(AIT_CODE_INVALID_MODEL, "dtype code %lld is not known", (long long)code);
   const ait_json *sizes = ait_json_get_kind(meta, "sizes", AIT_JSON_ARRAY);
   if (!sizes) return ait_error(AIT_CODE_INVALID_MODEL, "it has no sizes");
-  if (sizes->count > AIT_MAX_RANK) return ait_error(AIT_CODE_UNSUPPORTED, "it has %u dimensions, more than %d", (unsigned)sizes->count, AIT_MAX_RANK);
+  if (sizes->count > AIT_MAX_RANK)
+    return ait_error(AIT_CODE_UNSUPPORTED, "it has %u dimensions, more than %d", (unsigned)sizes->count, AIT_MAX_RANK);
   ait_dim *shape = AIT_ARENA_ARRAY(&scope->in->arena, ait_dim, sizes->count ? sizes->count : 1);
   if (!shape) return AIT_OOM();
   for (uint32_t i = 0; i < sizes->count; ++i) {
@@ -88,7 +90,8 @@ static ait_status fill_tensor(ait_pt2_scope *scope, const ait_json *meta, ait_va
 ait_status ait_pt2_tensor_info(ait_pt2_scope *scope, const char *name, ait_value_info *out) {
   void *meta;
   *out = (ait_value_info){.type = AIT_TYPE_TENSOR, .rank = -1, .scalar = AIT_NO_INDEX};
-  if (!ait_map_get(&scope->tensors, name, &meta)) return ait_error(AIT_CODE_INVALID_MODEL, "value '%s' has no entry in tensor_values", name);
+  if (!ait_map_get(&scope->tensors, name, &meta))
+    return ait_error(AIT_CODE_INVALID_MODEL, "value '%s' has no entry in tensor_values", name);
   return ait_error_context(fill_tensor(scope, meta, out), "value '%s'", name);
 }
 
@@ -129,7 +132,8 @@ ait_status ait_pt2_define_argument(ait_pt2_scope *scope, const ait_json *argumen
     if (name) return ait_pt2_define(scope, name, kinds[i].type, out);
     if (kinds[i].type == AIT_TYPE_TENSOR) return ait_error(AIT_CODE_INVALID_MODEL, "a tensor without a name");
   }
-  static const char *const constants[] = {"as_none", "as_int", "as_float", "as_bool", "as_string", "as_sym_int", "as_sym_float", "as_sym_bool"};
+  static const char *const constants[] = {"as_none",   "as_int",     "as_float",     "as_bool",
+                                          "as_string", "as_sym_int", "as_sym_float", "as_sym_bool"};
   for (size_t i = 0; i < AIT_COUNT(constants); ++i) {
     if (strcmp(member->key, constants[i]) == 0) return AIT_OK;
   }
@@ -141,19 +145,22 @@ ait_status ait_pt2_define_argument(ait_pt2_scope *scope, const ait_json *argumen
 static ait_status capture(ait_pt2_scope *scope, const char *name, uint32_t *out) {
   uint32_t outer;
   AIT_TRY(ait_pt2_value(scope->outer, name, &outer));
-  AIT_TRY(ait_grow(scope->in->arena.allocator, (void **)&scope->captures, &scope->capture_capacity, scope->capture_count + 1, sizeof *scope->captures));
+  AIT_TRY(ait_grow(scope->in->arena.allocator, (void **)&scope->captures, &scope->capture_capacity, scope->capture_count + 1,
+                   sizeof *scope->captures));
   ait_value_info like = scope->outer->graph->values[outer];
   AIT_TRY(ait_graph_add_value(scope->graph, name, &like, out));
   AIT_TRY(ait_pt2_remember(scope, name, *out));
   scope->captures[scope->capture_count++] = outer;
-  ait_region_input input = {.value = *out, .kind = AIT_INPUT_USER, .name = scope->graph->values[*out].name, .user_index = (int32_t)scope->graph->input_count};
+  ait_region_input input = {
+      .value = *out, .kind = AIT_INPUT_USER, .name = scope->graph->values[*out].name, .user_index = (int32_t)scope->graph->input_count};
   return ait_graph_add_input(scope->graph, &input);
 }
 
 ait_status ait_pt2_value(ait_pt2_scope *scope, const char *name, uint32_t *out) {
   void *id;
   if (!name) return ait_error(AIT_CODE_INVALID_MODEL, "a value without a name");
-  if (ait_map_get(&scope->subclasses, name, NULL)) return ait_error(AIT_CODE_UNSUPPORTED, "value '%s' is a tensor subclass; only its parts can be read", name);
+  if (ait_map_get(&scope->subclasses, name, NULL))
+    return ait_error(AIT_CODE_UNSUPPORTED, "value '%s' is a tensor subclass; only its parts can be read", name);
   bool known = ait_map_get(&scope->values, name, &id);
   if (!known && scope->outer) return capture(scope, name, out);
   if (!known) return ait_error(AIT_CODE_INVALID_MODEL, "value '%s' is used, but nothing before defines it", name);

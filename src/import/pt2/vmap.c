@@ -57,7 +57,8 @@ static ait_status move_dim(ait_pt2_scope *scope, uint32_t x, int64_t from, int64
   const ait_op *op = ait_op_find("aten.movedim.int");
   if (!op) return ait_error(AIT_CODE_INTERNAL, "ops.inc has no row 'aten.movedim.int'");
   ait_arg args[] = {ait_arg_value(x), ait_arg_int(from), ait_arg_int(to)};
-  return ait_graph_add_node(scope->graph, NULL, op, op->name, 0, args, 3, &result, 1, scope->graph->values[result].name, AIT_NO_INDEX, NULL);
+  return ait_graph_add_node(scope->graph, NULL, op, op->name, 0, args, 3, &result, 1, scope->graph->values[result].name, AIT_NO_INDEX,
+                            NULL);
 }
 
 static ait_status unnamed(ait_pt2_scope *scope, uint32_t like, uint32_t *out) {
@@ -121,7 +122,8 @@ static ait_status add_map(region *r, uint32_t *results, uint32_t result_count) {
   ait_arg *captured = AIT_ARENA_ARRAY(&r->outer->in->arena, ait_arg, r->body.capture_count + 1);
   if (!captured) return AIT_OOM();
   for (size_t i = 0; i < r->body.capture_count; ++i) captured[i] = ait_arg_value(r->body.captures[i]);
-  ait_arg args[] = {{.kind = AIT_ARG_GRAPH}, ait_arg_list(r->mapped, r->mapped_count), ait_arg_list(captured, (uint32_t)r->body.capture_count)};
+  ait_arg args[] = {
+      {.kind = AIT_ARG_GRAPH}, ait_arg_list(r->mapped, r->mapped_count), ait_arg_list(captured, (uint32_t)r->body.capture_count)};
   args[0].as.graph = r->body.graph;
   return ait_graph_add_node(r->outer->graph, NULL, op, op->name, 0, args, 3, results, result_count, "vmap", AIT_NO_INDEX, NULL);
 }

@@ -3,10 +3,11 @@
 
 ait_dtype ait_pt2_dtype(int64_t code) {
   /* torch/_export/serde/schema.py, ScalarType; not ATen's numbering. */
-  static const uint8_t codes[] = {[1] = AIT_U8,  [2] = AIT_I8,   [3] = AIT_I16,      [4] = AIT_I32,     [5] = AIT_I64,         [6] = AIT_F16,
-                                  [7] = AIT_F32, [8] = AIT_F64,  [9] = AIT_C32,      [10] = AIT_C64,    [11] = AIT_C128,       [12] = AIT_BOOL,
-                                  [13] = AIT_BF16, [28] = AIT_U16, [29] = AIT_F8E4M3FN, [30] = AIT_F8E5M2, [31] = AIT_F8E4M3FNUZ, [32] = AIT_F8E5M2FNUZ,
-                                  [33] = AIT_F8E8M0FNU, [34] = AIT_U32, [35] = AIT_U64};
+  static const uint8_t codes[] = {
+      [1] = AIT_U8,         [2] = AIT_I8,   [3] = AIT_I16,       [4] = AIT_I32,     [5] = AIT_I64,         [6] = AIT_F16,
+      [7] = AIT_F32,        [8] = AIT_F64,  [9] = AIT_C32,       [10] = AIT_C64,    [11] = AIT_C128,       [12] = AIT_BOOL,
+      [13] = AIT_BF16,      [28] = AIT_U16, [29] = AIT_F8E4M3FN, [30] = AIT_F8E5M2, [31] = AIT_F8E4M3FNUZ, [32] = AIT_F8E5M2FNUZ,
+      [33] = AIT_F8E8M0FNU, [34] = AIT_U32, [35] = AIT_U64};
   return code >= 0 && code < (int64_t)AIT_COUNT(codes) ? (ait_dtype)codes[code] : AIT_DTYPE_NONE;
 }
 
@@ -15,11 +16,20 @@ static bool storage_dtype(const char *global, ait_dtype *out) {
   static const struct {
     const char *name;
     ait_dtype dtype;
-  } classes[] = {{"torch FloatStorage", AIT_F32},   {"torch DoubleStorage", AIT_F64},        {"torch HalfStorage", AIT_F16},
-                 {"torch BFloat16Storage", AIT_BF16}, {"torch LongStorage", AIT_I64},          {"torch IntStorage", AIT_I32},
-                 {"torch ShortStorage", AIT_I16},   {"torch CharStorage", AIT_I8},           {"torch ByteStorage", AIT_U8},
-                 {"torch BoolStorage", AIT_BOOL},   {"torch ComplexFloatStorage", AIT_C64},  {"torch ComplexDoubleStorage", AIT_C128},
-                 {"torch UntypedStorage", AIT_DTYPE_NONE}, {"torch.storage UntypedStorage", AIT_DTYPE_NONE}};
+  } classes[] = {{"torch FloatStorage", AIT_F32},
+                 {"torch DoubleStorage", AIT_F64},
+                 {"torch HalfStorage", AIT_F16},
+                 {"torch BFloat16Storage", AIT_BF16},
+                 {"torch LongStorage", AIT_I64},
+                 {"torch IntStorage", AIT_I32},
+                 {"torch ShortStorage", AIT_I16},
+                 {"torch CharStorage", AIT_I8},
+                 {"torch ByteStorage", AIT_U8},
+                 {"torch BoolStorage", AIT_BOOL},
+                 {"torch ComplexFloatStorage", AIT_C64},
+                 {"torch ComplexDoubleStorage", AIT_C128},
+                 {"torch UntypedStorage", AIT_DTYPE_NONE},
+                 {"torch.storage UntypedStorage", AIT_DTYPE_NONE}};
   for (size_t i = 0; i < AIT_COUNT(classes); ++i) {
     if (strcmp(classes[i].name, global) != 0) continue;
     *out = classes[i].dtype;
@@ -77,7 +87,8 @@ static ait_status open_pickled(ait_pt2_weights *w, const ait_zip_member *member,
   if (!pickle) return ait_error(AIT_CODE_INVALID_MODEL, "it holds no data.pkl: not written by torch.save");
   p->root = ait_arena_strdup(w->arena, pickle->name, strlen(pickle->name) - strlen("data.pkl"));
   if (!p->root) return AIT_OOM();
-  if (!is_little_endian(find_joined(w, &p->zip, p->root, "byteorder"))) return ait_error(AIT_CODE_UNSUPPORTED, "its weights are big-endian");
+  if (!is_little_endian(find_joined(w, &p->zip, p->root, "byteorder")))
+    return ait_error(AIT_CODE_UNSUPPORTED, "its weights are big-endian");
   AIT_TRY(ait_zip_contents(w->arena, pickle, w->budget, &data, &size));
   return ait_pickle_parse(w->arena, data, size, &p->value);
 }
@@ -109,7 +120,8 @@ ait_status ait_pt2_weights_set_pickle(ait_pt2_weights *w, ait_pt2_table table, c
   w->whole[table] = p;
   for (uint32_t i = 0; i + 1 < p->value->count; i += 2) {
     const ait_pickle *key = p->value->as.items[i];
-    if (key->kind != AIT_PICKLE_STRING) return ait_error(AIT_CODE_INVALID_MODEL, "member '%s': a key is %s", member->name, ait_pickle_describe(key, what, sizeof what));
+    if (key->kind != AIT_PICKLE_STRING)
+      return ait_error(AIT_CODE_INVALID_MODEL, "member '%s': a key is %s", member->name, ait_pickle_describe(key, what, sizeof what));
     AIT_TRY(ait_map_put(&w->entries[table], key->as.string, p->value->as.items[i + 1]));
   }
   return AIT_OK;
@@ -144,8 +156,8 @@ static ait_status find_storage(ait_pt2_weights *w, const ait_pt2_pickled *p, con
   const ait_pickle *tuple = id && id->kind == AIT_PICKLE_PERSISTENT ? id->as.items[0] : NULL;
   const ait_pickle *tag = item(tuple, 0), *class = item(tuple, 1), *key = item(tuple, 2);
   int64_t count;
-  bool known = tag && tag->kind == AIT_PICKLE_STRING && strcmp(tag->as.string, "storage") == 0 && class && class->kind == AIT_PICKLE_GLOBAL && key &&
-               key->kind == AIT_PICKLE_STRING && get_int(item(tuple, 4), &count);
+  bool known = tag && tag->kind == AIT_PICKLE_STRING && strcmp(tag->as.string, "storage") == 0 && class &&
+               class->kind == AIT_PICKLE_GLOBAL && key && key->kind == AIT_PICKLE_STRING && get_int(item(tuple, 4), &count);
   if (!known) return ait_error(AIT_CODE_INVALID_MODEL, "a storage is described in an unknown way");
   ait_dtype dtype;
   if (!storage_dtype(class->as.string, &dtype)) return ait_error(AIT_CODE_UNSUPPORTED, "storage class '%s' is not known", class->as.string);
@@ -157,7 +169,8 @@ static ait_status find_storage(ait_pt2_weights *w, const ait_pt2_pickled *p, con
   if (!t->file) return ait_error(AIT_CODE_INVALID_MODEL, "its storage '%s' is missing in '%s'", path, p->name);
   uint64_t unit = dtype == AIT_DTYPE_NONE ? 1 : ait_dtype_size(dtype);
   if (count < 0 || (uint64_t)count > t->file->size / unit) {
-    return ait_error(AIT_CODE_INVALID_MODEL, "its storage claims %lld elements, '%s' has %llu bytes", (long long)count, path, (unsigned long long)t->file->size);
+    return ait_error(AIT_CODE_INVALID_MODEL, "its storage claims %lld elements, '%s' has %llu bytes", (long long)count, path,
+                     (unsigned long long)t->file->size);
   }
   return AIT_OK;
 }
@@ -165,8 +178,10 @@ static ait_status find_storage(ait_pt2_weights *w, const ait_pt2_pickled *p, con
 /* (storage, offset, sizes, strides, requires_grad, hooks[, dtype]) */
 static ait_status read_rebuild(ait_pt2_weights *w, const ait_pt2_pickled *p, const ait_pickle *args, bool untyped, ait_pt2_tensor *out) {
   int32_t strides;
-  if (!get_int(item(args, 1), &out->offset) || !get_ints(item(args, 2), &out->rank, out->shape) || !get_ints(item(args, 3), &strides, out->strides)) {
-    return ait_error(AIT_CODE_INVALID_MODEL, "a tensor's sizes, strides or offset are malformed, or it has more than %d dims", AIT_MAX_RANK);
+  if (!get_int(item(args, 1), &out->offset) || !get_ints(item(args, 2), &out->rank, out->shape) ||
+      !get_ints(item(args, 3), &strides, out->strides)) {
+    return ait_error(AIT_CODE_INVALID_MODEL, "a tensor's sizes, strides or offset are malformed, or it has more than %d dims",
+                     AIT_MAX_RANK);
   }
   if (strides != out->rank) return ait_error(AIT_CODE_INVALID_MODEL, "%d sizes, but %d strides", (int)out->rank, (int)strides);
   out->pickled = p;
@@ -205,9 +220,11 @@ static ait_status read_value(ait_pt2_weights *w, const ait_pt2_pickled *p, const
   if (ait_pickle_is_global(function, "torch._utils _rebuild_tensor_v2")) return read_rebuild(w, p, item(args, 2), false, out);
   if (ait_pickle_is_global(function, "torch._utils _rebuild_tensor_v3")) return read_rebuild(w, p, item(args, 2), true, out);
   if (ait_pickle_is_global(function, "torch._utils _rebuild_wrapper_subclass")) return read_subclass(p, item(args, 2), item(args, 3), out);
-  if (ait_pickle_call(value, "torch._utils _rebuild_meta_tensor_no_storage")) return ait_error(AIT_CODE_INVALID_MODEL, "a meta tensor: the model was saved without its data");
+  if (ait_pickle_call(value, "torch._utils _rebuild_meta_tensor_no_storage"))
+    return ait_error(AIT_CODE_INVALID_MODEL, "a meta tensor: the model was saved without its data");
   char what[160];
-  return ait_error(AIT_CODE_INVALID_MODEL, "%s where a tensor belongs; nothing of it was run", ait_pickle_describe(value, what, sizeof what));
+  return ait_error(AIT_CODE_INVALID_MODEL, "%s where a tensor belongs; nothing of it was run",
+                   ait_pickle_describe(value, what, sizeof what));
 }
 
 /* ---- config ----------------------------------------------------------------------------------------------------------------------*/
@@ -216,7 +233,8 @@ static ait_status read_ints(const ait_json *array, const char *what, int32_t *ou
   if (!array || array->count > AIT_MAX_RANK) return ait_error(AIT_CODE_INVALID_MODEL, "no %s, or more than %d", what, AIT_MAX_RANK);
   *out_count = (int32_t)array->count;
   for (uint32_t i = 0; i < array->count; ++i) {
-    if (!ait_json_get_int(&array->as.items[i], "as_int", &out[i])) return ait_error(AIT_CODE_INVALID_MODEL, "%s that are no integers", what);
+    if (!ait_json_get_int(&array->as.items[i], "as_int", &out[i]))
+      return ait_error(AIT_CODE_INVALID_MODEL, "%s that are no integers", what);
   }
   return AIT_OK;
 }
@@ -227,12 +245,14 @@ static ait_status read_meta(const ait_json *meta, ait_pt2_tensor *out) {
   ait_json_get_int(meta, "dtype", &code);
   out->dtype = ait_pt2_dtype(code);
   if (out->dtype == AIT_DTYPE_NONE) return ait_error(AIT_CODE_INVALID_MODEL, "dtype code %lld is not known", (long long)code);
-  if (ait_json_get_int(meta, "layout", &layout) && layout != 7) return ait_error(AIT_CODE_UNSUPPORTED, "a tensor that is not strided (layout %lld)", (long long)layout);
+  if (ait_json_get_int(meta, "layout", &layout) && layout != 7)
+    return ait_error(AIT_CODE_UNSUPPORTED, "a tensor that is not strided (layout %lld)", (long long)layout);
   AIT_TRY(read_ints(ait_json_get_kind(meta, "sizes", AIT_JSON_ARRAY), "sizes", &out->rank, out->shape));
   AIT_TRY(read_ints(ait_json_get_kind(meta, "strides", AIT_JSON_ARRAY), "strides", &strides, out->strides));
   if (strides != out->rank) return ait_error(AIT_CODE_INVALID_MODEL, "%d sizes, but %d strides", (int)out->rank, (int)strides);
   const ait_json *offset = ait_json_get(meta, "storage_offset");
-  if (offset && !ait_json_get_int(offset, "as_int", &out->offset)) return ait_error(AIT_CODE_INVALID_MODEL, "a storage offset that is no integer");
+  if (offset && !ait_json_get_int(offset, "as_int", &out->offset))
+    return ait_error(AIT_CODE_INVALID_MODEL, "a storage offset that is no integer");
   return AIT_OK;
 }
 
@@ -241,7 +261,8 @@ static ait_status read_entry(ait_pt2_weights *w, ait_pt2_table table, const ait_
   const char *path = ait_json_get_string(entry, "path_name");
   const ait_json *pickled = ait_json_get_kind(entry, "use_pickle", AIT_JSON_BOOL);
   const ait_json *meta = ait_json_get(entry, "tensor_meta");
-  if (!path || strchr(path, '/') || strchr(path, '\\')) return ait_error(AIT_CODE_INVALID_MODEL, "its file name '%s' is no plain name", path ? path : "");
+  if (!path || strchr(path, '/') || strchr(path, '\\'))
+    return ait_error(AIT_CODE_INVALID_MODEL, "its file name '%s' is no plain name", path ? path : "");
   const ait_zip_member *file = find_joined(w, w->zip, w->folder[table], path);
   if (!file) return ait_error(AIT_CODE_INVALID_MODEL, "its file '%s%s' is missing", w->folder[table], path);
   if (!meta) return ait_error(AIT_CODE_UNSUPPORTED, "it is an object of a TorchBind class, no tensor");
@@ -303,11 +324,12 @@ static ait_status check_bounds(const ait_pt2_tensor *t) {
     return ait_error(AIT_CODE_INVALID_MODEL, "shape %s with its strides and offset is out of bounds", shape);
   }
   if (bytes > 0 && t->file->size == 0) {
-    return ait_error(AIT_CODE_INVALID_MODEL, "weights missing: '%s' is empty, but the shape is %s (the model was saved without its data)", t->file->name, shape);
+    return ait_error(AIT_CODE_INVALID_MODEL, "weights missing: '%s' is empty, but the shape is %s (the model was saved without its data)",
+                     t->file->name, shape);
   }
   if ((uint64_t)bytes > t->file->size) {
-    return ait_error(AIT_CODE_INVALID_MODEL, "shape %s with its strides and offset needs %lld bytes, '%s' has %llu", shape, (long long)bytes, t->file->name,
-                     (unsigned long long)t->file->size);
+    return ait_error(AIT_CODE_INVALID_MODEL, "shape %s with its strides and offset needs %lld bytes, '%s' has %llu", shape,
+                     (long long)bytes, t->file->name, (unsigned long long)t->file->size);
   }
   return AIT_OK;
 }
@@ -322,7 +344,8 @@ static ait_status make_storage(ait_pt2_weights *w, const ait_zip_member *file, a
   if (!file->deflated && in_map && (uintptr_t)file->stored % ALIGNMENT == 0) {
     AIT_TRY(ait_zip_check(file));
     ait_file_map *map = ait_file_map_retain(w->mapping);
-    ait_status status = ait_storage_wrap(w->arena->allocator, (void *)(uintptr_t)file->stored, (size_t)file->size, release_mapping, map, out);
+    ait_status status =
+        ait_storage_wrap(w->arena->allocator, (void *)(uintptr_t)file->stored, (size_t)file->size, release_mapping, map, out);
     if (status) ait_file_map_release(map);
     return status;
   }

@@ -22,8 +22,8 @@ typedef struct ait_pt2_tensor {
   ait_dtype dtype;
   int32_t rank;
   int64_t shape[AIT_MAX_RANK], strides[AIT_MAX_RANK], offset; /* in elements */
-  const ait_zip_member *file; /* the whole storage */
-  const ait_pickle *parts;    /* dict */
+  const ait_zip_member *file;                                 /* the whole storage */
+  const ait_pickle *parts;                                    /* dict */
   const ait_pt2_pickled *pickled;
 } ait_pt2_tensor;
 
@@ -31,11 +31,11 @@ typedef struct ait_pt2_weights {
   ait_arena *arena;      /* of the import; ends with it */
   ait_file_map *mapping; /* of the .pt2 */
   const ait_zip *zip;
-  uint64_t *budget;      /* of inflating */
+  uint64_t *budget; /* of inflating */
   ait_weight_store *store;
-  ait_map entries[2];  /* weights, constants: name to config entry (ait_json) or pickled value (ait_pickle) */
-  ait_map storages;    /* member name and archive to index + 1 in the store */
-  ait_map archives;    /* member name to ait_pt2_pickled */
+  ait_map entries[2];              /* weights, constants: name to config entry (ait_json) or pickled value (ait_pickle) */
+  ait_map storages;                /* member name and archive to index + 1 in the store */
+  ait_map archives;                /* member name to ait_pt2_pickled */
   const ait_pt2_pickled *whole[2]; /* weights, constants as one pickle each; or NULL */
   const char *folder[2];           /* of the raw files: "m/data/weights/" */
 } ait_pt2_weights;
@@ -46,7 +46,8 @@ typedef enum ait_pt2_table { AIT_PT2_WEIGHTS, AIT_PT2_CONSTANTS } ait_pt2_table;
 ait_dtype ait_pt2_dtype(int64_t code);
 
 /* Creates the store. deinit releases it (retain what is to stay). */
-ait_status ait_pt2_weights_init(ait_pt2_weights *w, ait_arena *arena, ait_file_map *mapping, const ait_zip *zip, uint64_t *budget) AIT_MUST_USE;
+ait_status ait_pt2_weights_init(ait_pt2_weights *w, ait_arena *arena, ait_file_map *mapping, const ait_zip *zip,
+                                uint64_t *budget) AIT_MUST_USE;
 void ait_pt2_weights_deinit(ait_pt2_weights *w);
 /* Tables are given once each: a config (JSON object) with the folder of its files, or a member that is a torch.save of a dict. */
 ait_status ait_pt2_weights_set_config(ait_pt2_weights *w, ait_pt2_table table, const ait_json *config, const char *folder) AIT_MUST_USE;

@@ -46,12 +46,14 @@ static ait_status read_end64(const uint8_t *data, size_t end, directory *out, bo
   if (end < LOCATOR_SIZE || u32(data + end - LOCATOR_SIZE) != 0x07064b50) return AIT_OK;
   size_t locator = end - LOCATOR_SIZE;
   uint64_t at = u64(data + locator + 8);
-  if (u32(data + locator + 4) != 0 || u32(data + locator + 16) > 1) return ait_error(AIT_CODE_UNSUPPORTED, "the archive is split over several files");
+  if (u32(data + locator + 4) != 0 || u32(data + locator + 16) > 1)
+    return ait_error(AIT_CODE_UNSUPPORTED, "the archive is split over several files");
   if (locator < END64_SIZE || at > locator - END64_SIZE || u32(data + at) != 0x06064b50) {
     return ait_error(AIT_CODE_INVALID_MODEL, "the zip64 end record is not where its locator says");
   }
   if (u64(data + at + 4) != locator - at - 12) return ait_error(AIT_CODE_INVALID_MODEL, "the zip64 end record has a wrong length");
-  if (u32(data + at + 16) != 0 || u32(data + at + 20) != 0) return ait_error(AIT_CODE_UNSUPPORTED, "the archive is split over several files");
+  if (u32(data + at + 16) != 0 || u32(data + at + 20) != 0)
+    return ait_error(AIT_CODE_UNSUPPORTED, "the archive is split over several files");
   if (u64(data + at + 24) != u64(data + at + 32)) return ait_error(AIT_CODE_INVALID_MODEL, "the zip64 end record contradicts itself");
   *out = (directory){.offset = u64(data + at + 48), .size = u64(data + at + 40), .count = u64(data + at + 32), .end = at};
   *out_found = true;
@@ -71,14 +73,15 @@ static ait_status find_directory(const uint8_t *data, size_t size, directory *ou
   directory small = {.offset = u32(p + 16), .size = u32(p + 12), .count = u16(p + 10), .end = end};
   if (!zip64) *out = small;
   bool agree = u16(p + 8) == u16(p + 10) && (small.offset == out->offset || (zip64 && small.offset == MARK32)) &&
-               (small.size == out->size || (zip64 && small.size == MARK32)) && (small.count == out->count || (zip64 && small.count == UINT16_MAX));
+               (small.size == out->size || (zip64 && small.size == MARK32)) &&
+               (small.count == out->count || (zip64 && small.count == UINT16_MAX));
   if (!agree) return ait_error(AIT_CODE_INVALID_MODEL, "the archive's end records disagree");
   if (out->offset > out->end || out->size != out->end - out->offset) {
     return ait_error(AIT_CODE_INVALID_MODEL, "the archive's central directory is not where its end record says");
   }
   if (out->count > out->size / CENTRAL_SIZE) {
-    return ait_error(AIT_CODE_INVALID_MODEL, "the archive claims %llu members, its directory has room for %llu", (unsigned long long)out->count,
-                     (unsigned long long)(out->size / CENTRAL_SIZE));
+    return ait_error(AIT_CODE_INVALID_MODEL, "the archive claims %llu members, its directory has room for %llu",
+                     (unsigned long long)out->count, (unsigned long long)(out->size / CENTRAL_SIZE));
   }
   return AIT_OK;
 }
@@ -141,7 +144,8 @@ static bool descriptor_agrees(const uint8_t *p, uint64_t room, const ait_zip_mem
 }
 
 /* The local header must say what the directory says. Sets member->stored. */
-static ait_status check_local(const ait_zip *zip, const directory *dir, ait_zip_member *m, uint16_t flags, uint16_t method, size_t name_length) {
+static ait_status check_local(const ait_zip *zip, const directory *dir, ait_zip_member *m, uint16_t flags, uint16_t method,
+                              size_t name_length) {
   uint64_t at = m->record_offset;
   if (dir->offset < LOCAL_SIZE || at > dir->offset - LOCAL_SIZE) {
     return ait_error(AIT_CODE_INVALID_MODEL, "member '%s' lies beyond the end of the archive", m->name);
@@ -180,18 +184,25 @@ static ait_status read_member(ait_arena *arena, const ait_zip *zip, const direct
   const char *fault = name_fault(name, name_length);
   if (fault) return ait_error(AIT_CODE_INVALID_MODEL, "member name '%s' %s", printable(arena, name, name_length), fault);
   uint16_t flags = u16(p + 8), method = u16(p + 10);
-  *m = (ait_zip_member){.name = ait_arena_strdup(arena, name, name_length), .stored_size = u32(p + 20), .size = u32(p + 24),
-                        .record_offset = u32(p + 42), .crc = u32(p + 16), .deflated = method == 8};
+  *m = (ait_zip_member){.name = ait_arena_strdup(arena, name, name_length),
+                        .stored_size = u32(p + 20),
+                        .size = u32(p + 24),
+                        .record_offset = u32(p + 42),
+                        .crc = u32(p + 16),
+                        .deflated = method == 8};
   if (!m->name) return AIT_OOM();
   if (flags & (FLAG_ENCRYPTED | FLAG_STRONG | FLAG_MASKED)) return ait_error(AIT_CODE_UNSUPPORTED, "member '%s' is encrypted", m->name);
-  if (method != 0 && method != 8) return ait_error(AIT_CODE_UNSUPPORTED, "member '%s' is compressed by method %d; only stored and deflated are read", m->name, method);
+  if (method != 0 && method != 8)
+    return ait_error(AIT_CODE_UNSUPPORTED, "member '%s' is compressed by method %d; only stored and deflated are read", m->name, method);
   unsigned file_type = p[5] == HOST_UNIX ? u32(p + 38) >> 28 : 0; /* st_mode's type */
   if (file_type == 012) return ait_error(AIT_CODE_INVALID_MODEL, "member '%s' is a symbolic link", m->name);
-  if (file_type != 0 && file_type != 010 && file_type != 004) return ait_error(AIT_CODE_INVALID_MODEL, "member '%s' is a special file", m->name);
+  if (file_type != 0 && file_type != 010 && file_type != 004)
+    return ait_error(AIT_CODE_INVALID_MODEL, "member '%s' is a special file", m->name);
   if (!read_zip64_extra(p + CENTRAL_SIZE + name_length, extra, &m->size, &m->stored_size, &m->record_offset)) {
     return ait_error(AIT_CODE_INVALID_MODEL, "member '%s' has a damaged extra field", m->name);
   }
-  if (!m->deflated && m->size != m->stored_size) return ait_error(AIT_CODE_INVALID_MODEL, "member '%s' is stored, but its two sizes differ", m->name);
+  if (!m->deflated && m->size != m->stored_size)
+    return ait_error(AIT_CODE_INVALID_MODEL, "member '%s' is stored, but its two sizes differ", m->name);
   /* Deflate cannot exceed 1032 to 1. */
   if (m->deflated && m->size / 1032 > m->stored_size) {
     return ait_error(AIT_CODE_INVALID_MODEL, "member '%s' claims %llu bytes, more than its %llu deflated bytes can hold", m->name,
@@ -220,7 +231,8 @@ static ait_status check_overlap(ait_arena *arena, const ait_zip *zip) {
   qsort(order, zip->count, sizeof *order, by_offset);
   for (size_t i = 1; i < zip->count; ++i) {
     uint64_t end = (uint64_t)(order[i - 1]->stored - zip->data) + order[i - 1]->stored_size;
-    if (end > order[i]->record_offset) return ait_error(AIT_CODE_INVALID_MODEL, "members '%s' and '%s' overlap", order[i - 1]->name, order[i]->name);
+    if (end > order[i]->record_offset)
+      return ait_error(AIT_CODE_INVALID_MODEL, "members '%s' and '%s' overlap", order[i - 1]->name, order[i]->name);
   }
   return AIT_OK;
 }
@@ -302,7 +314,9 @@ static ait_status inflate_member(ait_allocator a, const ait_zip_member *m, uint8
   bool memory = result == Z_MEM_ERROR;
   inflateEnd(&z);
   if (memory) return AIT_OOM();
-  return whole ? AIT_OK : ait_error(AIT_CODE_INVALID_MODEL, "member '%s' is damaged: its deflated data do not give %llu bytes", m->name, (unsigned long long)m->size);
+  return whole ? AIT_OK
+               : ait_error(AIT_CODE_INVALID_MODEL, "member '%s' is damaged: its deflated data do not give %llu bytes", m->name,
+                           (unsigned long long)m->size);
 }
 
 ait_status ait_zip_extract(ait_allocator a, const ait_zip_member *m, uint8_t *out) {
@@ -319,8 +333,8 @@ ait_status ait_zip_extract(ait_allocator a, const ait_zip_member *m, uint8_t *ou
 ait_status ait_zip_spend(const ait_zip_member *m, uint64_t *budget) {
   if (!m->deflated) return AIT_OK;
   if (m->size > *budget) {
-    ait_status status = ait_error(AIT_CODE_LIMIT, "member '%s' inflates to %llu bytes, with the others more than a file of this size may", m->name,
-                                  (unsigned long long)m->size);
+    ait_status status = ait_error(AIT_CODE_LIMIT, "member '%s' inflates to %llu bytes, with the others more than a file of this size may",
+                                  m->name, (unsigned long long)m->size);
     return ait_error_hint(status, "store the archive's members without compression");
   }
   *budget -= m->size;

@@ -39,6 +39,7 @@ ait_status ait_zip_extract(ait_allocator a, const ait_zip_member *member, uint8_
 ait_status ait_zip_spend(const ait_zip_member *member, uint64_t *budget) AIT_MUST_USE;
 /* The contents, CRC checked: in place when stored, else inflated into the arena, within the budget. Errors: invalid-model, limit,
  * out-of-memory. */
-ait_status ait_zip_contents(ait_arena *arena, const ait_zip_member *member, uint64_t *budget, const uint8_t **out, size_t *out_size) AIT_MUST_USE;
+ait_status ait_zip_contents(ait_arena *arena, const ait_zip_member *member, uint64_t *budget, const uint8_t **out,
+                            size_t *out_size) AIT_MUST_USE;
 
 #endif
