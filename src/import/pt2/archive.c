@@ -13,18 +13,23 @@ typedef struct archive {
   uint64_t budget;
 } archive;
 
-/* "m/" of "m/archive_format"; NULL when there is no such member. The shortest path wins: user files may have that name, too. */
-static const char *find_root(ait_arena *arena, const ait_zip *zip, const ait_zip_member **out_format) {
+/* The archive_format members that can be the archive's own: at the top, or in one folder. Deeper ones are the user's. */
+static size_t count_roots(const ait_zip *zip, const ait_zip_member **out) {
   static const char name[] = "archive_format";
-  const ait_zip_member *best = NULL;
+  size_t count = 0;
+  *out = NULL;
   for (size_t i = 0; i < zip->count; ++i) {
-    const ait_zip_member *m = &zip->members[i];
-    size_t length = strlen(m->name), tail = strlen(name);
-    bool match = ait_ends_with(m->name, name) && (length == tail || m->name[length - tail - 1] == '/');
-    if (match && (!best || length < strlen(best->name))) best = m;
+    const char *slash = strchr(zip->members[i].name, '/');
+    if (strcmp(slash ? slash + 1 : zip->members[i].name, name) != 0) continue;
+    *out = &zip->members[i];
+    ++count;
   }
-  *out_format = best;
-  return best ? ait_arena_strdup(arena, best->name, strlen(best->name) - strlen(name)) : NULL;
+  return count;
+}
+
+/* "m/" of "m/archive_format", "" of "archive_format". */
+static const char *root_of(ait_arena *arena, const ait_zip_member *format) {
+  return ait_arena_strdup(arena, format->name, strlen(format->name) - strlen("archive_format"));
 }
 
 static bool has_prefix(const ait_zip *zip, const char *root, const char *folder) {
@@ -44,9 +49,8 @@ static bool has_member_in_folder(const ait_zip *zip, const char *file) {
   return false;
 }
 
-static ait_file_kind kind_of(ait_arena *arena, const ait_zip *zip) {
-  const ait_zip_member *format;
-  const char *root = find_root(arena, zip, &format);
+/* root: of a PyTorch archive, NULL when it is none. */
+static ait_file_kind kind_of(const ait_zip *zip, const char *root) {
   if (root && has_prefix(zip, root, "models/")) return AIT_FILE_PT2;
   if (root && has_prefix(zip, root, "data/aotinductor/")) return AIT_FILE_AOTI;
   if (root || ait_zip_find(zip, "serialized_exported_program.json")) return AIT_FILE_PT2;
@@ -176,9 +180,12 @@ static ait_status read_all(archive *ar) {
   const ait_json *program;
   AIT_TRY(ait_zip_open(&ar->in.arena, ar->data, ar->size, &ar->zip));
   AIT_TRY(ait_pt2_weights_init(&ar->in.weights, &ar->in.arena, ar->mapping, &ar->zip, &ar->budget));
-  const char *root = find_root(&ar->in.arena, &ar->zip, &format);
+  if (count_roots(&ar->zip, &format) > 1)
+    return ait_error(AIT_CODE_INVALID_MODEL, "the archive has two members 'archive_format' in different folders");
+  const char *root = format ? root_of(&ar->in.arena, format) : NULL;
+  if (format && !root) return AIT_OOM();
   const ait_zip_member *flat = ait_zip_find(&ar->zip, "serialized_exported_program.json");
-  ait_file_kind kind = kind_of(&ar->in.arena, &ar->zip);
+  ait_file_kind kind = kind_of(&ar->zip, root);
   if (kind != AIT_FILE_PT2) return decline(kind);
   if (root) AIT_TRY(read_archive(ar, root, format, &program));
   else AIT_TRY(read_flat(ar, flat, &program));
@@ -261,10 +268,15 @@ ait_status ait_import_pt2_memory(ait_allocator a, const char *name, const void *
 ait_file_kind ait_pt2_kind(ait_allocator a, const uint8_t *data, size_t size) {
   ait_arena arena;
   ait_zip zip;
+  ait_file_kind kind = AIT_FILE_PT2; /* of a damaged zip: the importer says what is wrong with it */
   ait_arena_init(&arena, a);
   arena.limit_bytes = MEMORY_FREE;
   ait_status status = ait_zip_open(&arena, data, size, &zip);
-  ait_file_kind kind = status ? AIT_FILE_PT2 : kind_of(&arena, &zip); /* a damaged zip: the importer says what is wrong with it */
+  if (!status) {
+    const ait_zip_member *format;
+    count_roots(&zip, &format);
+    kind = kind_of(&zip, format ? root_of(&arena, format) : NULL);
+  }
   ait_status_ignore(status);
   ait_arena_deinit(&arena);
   return kind;

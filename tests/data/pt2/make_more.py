@@ -33,6 +33,7 @@ def run():
     blank = b" " * (80 << 20)
     more("bomb_json", "inflates to", make_zip(replace(entries(), "m/models/model.json", data=b"{" + blank + b"}", method=DEFLATED)))
     more("json_wide", "values in arrays", make_zip(replace(entries(), "m/models/model.json", data=b"[" + b"0," * (12 << 20) + b"0]", method=DEFLATED)))
+    more("two_roots", "two members 'archive_format'", make_zip(entries() + [Entry("n/archive_format", b"pt2")]))
     more("json_bom", "malformed at byte 0", good_c(model=b"\xef\xbb\xbf" + json.dumps(program()).encode()))
     more("json_twice", "one key twice", good_c(model=b'{"schema_version": 1, ' + json.dumps(program()).encode()[1:]))
     more("json_empty", "ends early", good_c(model=b""))
