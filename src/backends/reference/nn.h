@@ -20,8 +20,10 @@ static inline double *ait_nn_data_mut(const ait_tensor *t) { return (double *)t-
 void ait_nn_load(const void *p, ait_dtype dtype, int64_t stride, int64_t n, double *dst);
 void ait_nn_store(void *p, ait_dtype dtype, int64_t stride, int64_t n, const double *src);
 /* A contiguous F64 (C128 for complex) copy, made in parallel; released by the caller. */
+ait_status ait_nn_numbers(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) AIT_MUST_USE;
+/* The same for operators that take no complex numbers: unsupported when t is complex. */
 ait_status ait_nn_f64(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) AIT_MUST_USE;
-/* The same of argument `arg`. */
+/* ait_nn_f64 of argument `arg`. */
 ait_status ait_nn_arg(const ait_ref_call *call, uint32_t arg, ait_tensor *out) AIT_MUST_USE;
 /* A missing argument leaves *out empty (data NULL). */
 ait_status ait_nn_arg_or_null(const ait_ref_call *call, uint32_t arg, ait_tensor *out) AIT_MUST_USE;

@@ -104,6 +104,11 @@ static void copy_chunks(void *ctx, int64_t begin, int64_t end) {
 }
 
 ait_status ait_nn_f64(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) {
+  if (ait_dtype_is_complex(t->dtype)) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "complex numbers");
+  return ait_nn_numbers(call, t, out);
+}
+
+ait_status ait_nn_numbers(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) {
   bool is_complex = ait_dtype_is_complex(t->dtype);
   AIT_TRY(ait_ref_temp(call, is_complex ? AIT_C128 : AIT_F64, t->rank, t->shape, out));
   int64_t count = ait_tensor_count(t);

@@ -204,9 +204,10 @@ static ait_status run(ait_ref_call *call, const conv_args *a) {
   AIT_TRY(ait_ref_temp(call, ait_nn_dtype(call, 0, x->dtype), rank, shape, &c.result));
   ait_tensor fx = {0}, fw = {0}, fb = {0}, view = weight_view(&c, w);
   ait_status status;
-  AIT_GOTO(ait_nn_f64(call, x, &fx));
-  AIT_GOTO(ait_nn_f64(call, &view, &fw));
-  AIT_GOTO(ait_nn_arg_or_null(call, 2, &fb));
+  AIT_GOTO(ait_nn_numbers(call, x, &fx));
+  AIT_GOTO(ait_nn_numbers(call, &view, &fw));
+  const ait_tensor *bias = ait_ref_tensor_or_null(call, 2);
+  if (bias) AIT_GOTO(ait_nn_numbers(call, bias, &fb));
   c.x = fx.data;
   c.bias = fb.data;
   if (ait_dtype_is_complex(x->dtype))

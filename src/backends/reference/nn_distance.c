@@ -30,7 +30,7 @@ static double norm_finish(const norm *n) {
 /* ---- vector norms ------------------------------------------------------------------------------------------------------------------------*/
 /* Moduli of complex numbers replace them. */
 static ait_status moduli(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) {
-  AIT_TRY(ait_nn_f64(call, t, out));
+  AIT_TRY(ait_nn_numbers(call, t, out));
   if (out->dtype != AIT_C128) return AIT_OK;
   double *v = out->data;
   for (int64_t i = 0; i < ait_tensor_count(out); ++i) v[i] = hypot(v[2 * i], v[2 * i + 1]);

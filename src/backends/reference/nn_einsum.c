@@ -87,8 +87,8 @@ static ait_status contract(const einsum *e, const term *a, const term *b, const 
   memcpy(order + nb, inner, sizeof(int32_t) * (size_t)ni);
   memcpy(order + nb + ni, right, sizeof(int32_t) * (size_t)nr);
   ait_tensor vb = arranged(e, b, order, nb + ni + nr);
-  AIT_GOTO(ait_nn_f64(e->call, &va, &fa));
-  AIT_GOTO(ait_nn_f64(e->call, &vb, &fb));
+  AIT_GOTO(ait_nn_numbers(e->call, &va, &fa));
+  AIT_GOTO(ait_nn_numbers(e->call, &vb, &fb));
   for (int32_t i = 0; i < nb + nl + nr; ++i) {
     out->label[i] = i < nb ? batch[i] : i < nb + nl ? left[i - nb] : right[i - nb - nl];
     shape[i] = e->size[out->label[i]];
@@ -123,7 +123,7 @@ static ait_status contract_all(ait_ref_call *call, einsum *e, term *terms, uint3
     terms[at] = next;
   }
   ait_tensor view = arranged(e, &terms[count - 1], out, out_rank), dense;
-  AIT_TRY(ait_nn_f64(call, &view, &dense));
+  AIT_TRY(ait_nn_numbers(call, &view, &dense));
   ait_status status = ait_nn_result(call, 0, dtype, &dense);
   ait_tensor_release(&dense);
   return status;

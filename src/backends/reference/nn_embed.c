@@ -84,8 +84,19 @@ static ait_status bags_run(ait_ref_call *call, bags *b, ait_dtype dtype, bool la
     AIT_GOTO(one_bag(call, b, i, offset[i], to));
   }
   AIT_GOTO(ait_nn_result(call, 0, dtype, &out));
-  /* the rest serves only the gradient; shapes as torch's CPU code makes them, which leaves them empty where the mode needs none */
+  /* The rest serves only the gradient. As torch's CPU code makes it: sums need none, and get zeros; means give the bag sizes twice. */
   ait_tensor *rest[3] = {&bag_of, &size, &argmax};
+  if (b->mode == BAG_SUM) {
+    bool fast = b->padding < 0 && dtype != AIT_F64;
+    if (fast) bag_of.shape[0] = 0;
+    for (int i = 1; i < 3; ++i) {
+      ait_tensor_release(rest[i]);
+      AIT_GOTO(ait_nn_zeros(call, AIT_I64, 1, &entries, rest[i]));
+    }
+  } else if (b->mode == BAG_MEAN) {
+    ait_tensor_release(&argmax);
+    argmax = ait_tensor_retain(&size);
+  }
   for (uint32_t k = 0; k < 3; ++k)
     if (ait_nn_wants(call, k + 1)) {
       ait_ref_set(call, k + 1, *rest[k]);

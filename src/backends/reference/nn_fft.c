@@ -386,16 +386,16 @@ cleanup:
   return status;
 }
 
-/* Overlap and add of one spectrum [bins, frames] into sum and envelope, both `length` long. */
-static void overlap(const stft *s, const double *spectrum, int64_t bins, int64_t frames, double *line, double *sum, double *envelope) {
+/* Overlap and add of one spectrum [bins, frames] into sum and envelope. `real`: only the first half of the bins counts. */
+static void overlap(const stft *s, const double *spectrum, bool real, int64_t frames, double *line, double *sum, double *envelope) {
   double scale = s->normalized ? 1 / sqrt((double)s->n) : 1 / (double)s->n;
   for (int64_t f = 0; f < frames; ++f) {
     for (int64_t k = 0; k < s->n; ++k) {
-      bool mirrored = k >= bins;
+      bool mirrored = real && 2 * k > s->n;
       const double *x = spectrum + 2 * ((mirrored ? s->n - k : k) * frames + f);
       line[2 * k] = x[0];
       line[2 * k + 1] = mirrored ? -x[1] : x[1];
-      if (s->onesided && (k == 0 || 2 * k == s->n)) line[2 * k + 1] = 0;
+      if (real && (k == 0 || 2 * k == s->n)) line[2 * k + 1] = 0;
     }
     fft_line(line, s->n, 1, line + 2 * s->n);
     for (int64_t i = 0; i < s->n; ++i) {
@@ -423,7 +423,7 @@ static ait_status istft_run(ait_ref_call *call, const stft *s, const ait_tensor 
   ait_status status = ait_nn_zeros(call, AIT_C128, rank - 1, shape + (rank == 2), &out);
   for (int64_t b = 0; !status && b < batch; ++b) {
     memset(memory, 0, (size_t)(3 * full) * sizeof *memory);
-    overlap(s, ait_nn_data(x) + 2 * b * bins * frames, bins, frames, memory + 3 * full, memory, memory + 2 * full);
+    overlap(s, ait_nn_data(x) + 2 * b * bins * frames, !complex, frames, memory + 3 * full, memory, memory + 2 * full);
     for (int64_t i = 0; i < n && start + i < full; ++i)
       for (int p = 0; p < 2; ++p) ait_nn_data_mut(&out)[2 * (b * n + i) + p] = memory[2 * (start + i) + p] / memory[2 * full + start + i];
   }

@@ -312,8 +312,8 @@ ait_status ait_ref_inner(ait_ref_call *call) {
   AIT_TRY(two(call, 0, &a, &b, 0, 0));
   ait_tensor fa = {0}, fb = {0};
   ait_status status;
-  AIT_GOTO(ait_nn_f64(call, a, &fa));
-  AIT_GOTO(ait_nn_f64(call, b, &fb));
+  AIT_GOTO(ait_nn_numbers(call, a, &fa));
+  AIT_GOTO(ait_nn_numbers(call, b, &fb));
   bool scale = a->rank == 0 || b->rank == 0;
   int64_t k = scale ? 1 : a->shape[a->rank - 1], shape[AIT_MAX_RANK];
   int32_t rank = 0;

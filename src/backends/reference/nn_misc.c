@@ -121,7 +121,7 @@ ait_status ait_ref_cov(ait_ref_call *call) {
   if (!correlation) AIT_GOTO(ait_nn_arg_or_null(call, 3, &a));
   if (x.rank > 2 || x.dtype != AIT_F64) AIT_GOTO(ait_ref_error(call, AIT_CODE_UNSUPPORTED, "covariance of rank %d, or complex", x.rank));
   int64_t rows = x.rank == 2 ? x.shape[0] : 1, n = x.rank == 2 ? x.shape[1] : x.rank == 1 ? x.shape[0] : 1, shape[2] = {rows, rows};
-  AIT_GOTO(ait_ref_temp(call, AIT_F64, x.rank == 2 ? 2 : 0, shape, &out));
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, rows > 1 || rows == 0 ? 2 : 0, shape, &out));
   double *c = out.data;
   covariance(x.data, rows, n, f.data, a.data, (double)correction, c);
   for (int64_t i = 0; correlation && i < rows; ++i)

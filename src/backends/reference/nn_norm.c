@@ -64,7 +64,9 @@ static ait_status channel_norm_start(const ait_ref_call *call, uint32_t mean_arg
     AIT_TRY(ait_nn_arg_or_null(call, mean_arg, &n->running_mean));
     AIT_TRY(ait_nn_arg_or_null(call, mean_arg + 1, &n->running_var));
   }
-  if (n->x.rank < 2) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input of rank %d", n->x.rank);
+  bool vector = n->x.rank == 1 && ait_tensor_count(&n->x) == 0; /* torch lets it pass */
+  if (vector) n->x.shape[1] = n->running_mean.rank == 1 ? n->running_mean.shape[0] : 0;
+  else if (n->x.rank < 2) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input of rank %d", n->x.rank);
   n->batch = n->x.shape[0];
   n->channels = n->x.shape[1];
   n->inner = ait_nn_span(&n->x, 2, n->x.rank);

@@ -147,6 +147,12 @@ static ait_status resample_dim(const ait_ref_call *call, ait_tensor *t, int32_t 
   return AIT_OK;
 }
 
+/* torch keeps images of bytes as bytes between the passes, rounded to the nearest. */
+static void round_bytes(ait_tensor *t) {
+  double *x = t->data;
+  for (int64_t i = 0; i < ait_tensor_count(t); ++i) x[i] = fmin(255, fmax(0, floor(x[i] + 0.5)));
+}
+
 typedef struct upsample_args {
   resample_mode mode;
   bool align, antialias;
@@ -173,6 +179,7 @@ static ait_status upsample(ait_ref_call *call, const upsample_args *u) {
     if (!status && u->antialias) fill_axis_aa(&a, u->align, u->factor[i], u->mode == CUBIC);
     else if (!status) fill_axis(&a, u->mode, u->align, u->factor[i]);
     if (!status) status = resample_dim(call, &x, d, &a);
+    if (!status && t->dtype == AIT_U8) round_bytes(&x);
     axis_free(call, &a);
   }
   if (!status) status = ait_nn_result_format(call, 0, ait_nn_dtype(call, 0, t->dtype), &x, t);

@@ -466,7 +466,10 @@ ait_status ait_ref_vander(ait_ref_call *call) {
   ait_tensor x = {0}, out = {0};
   int64_t n, shape[AIT_MAX_RANK];
   AIT_TRY(ait_ref_tensor(call, 0, &t));
-  if (t->rank < 1 || t->rank + 1 > AIT_MAX_RANK) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input of rank %d", t->rank);
+  ait_tensor line = *t; /* a number counts as a vector of one */
+  if (t->rank == 0) line.rank = 1, line.shape[0] = 1, line.strides[0] = 1;
+  t = &line;
+  if (t->rank + 1 > AIT_MAX_RANK) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input of rank %d", t->rank);
   AIT_TRY(ait_ref_int_or(call, 1, t->shape[t->rank - 1], &n));
   memcpy(shape, t->shape, sizeof shape);
   shape[t->rank] = n;
