@@ -24,6 +24,7 @@ typedef struct ait_load_options {
   const char *passes;     /* ait_model_import: passes or pipelines to run first; NULL: what the backend needs */
   const char *knobs;      /* ait_model_import: "key=value,key=value" for that backend, or NULL */
   int32_t threads;        /* threads that may check a large file, the caller's included; 0 or 1: only the caller's */
+  bool full_checksum;     /* SHA-256 of weights and plans, too, where loading is content with a fast sum (docs/format.md) */
 } ait_load_options;
 AIT_API void ait_load_options_init(ait_load_options *options);
 

@@ -90,7 +90,8 @@ const char *ait_artifact_manifest(const ait_artifact *artifact); /* NUL-terminat
 const char *ait_artifact_model_name(const ait_artifact *artifact);
 const char *ait_artifact_producer(const ait_artifact *artifact);
 const ait_region *ait_artifact_region(const ait_artifact *artifact);
-const ait_weight_store *ait_artifact_weights(const ait_artifact *artifact); /* views of the mapping; a retained store outlives the artifact */
+const ait_weight_store *
+ait_artifact_weights(const ait_artifact *artifact); /* views of the mapping; a retained store outlives the artifact */
 /* All plans in the file, those that need most of a CPU first. Blobs are mapped. Whether this CPU can run them: cpu_needed. */
 size_t ait_artifact_plan_count(const ait_artifact *artifact);
 const ait_plan *ait_artifact_plan(const ait_artifact *artifact, size_t index); /* plans lie one after the other */

@@ -50,7 +50,13 @@ static uint32_t *copy_indices(const uint32_t *values, size_t count) {
 
 /* One step; the blob is no backend's. */
 static ait_plan make_plan(const ait_region *r, const char *target, uint64_t cpu) {
-  ait_plan plan = {.allocator = heap(), .target = copy_text(target), .cpu_needed = cpu, .threads = 2, .value_count = 2, .step_count = 1, .output_count = 1};
+  ait_plan plan = {.allocator = heap(),
+                   .target = copy_text(target),
+                   .cpu_needed = cpu,
+                   .threads = 2,
+                   .value_count = 2,
+                   .step_count = 1,
+                   .output_count = 1};
   plan.steps = ait_alloc_zero(heap(), sizeof *plan.steps, 8);
   plan.outputs = copy_indices((uint32_t[]){1}, 1);
   ait_plan_step *s = plan.steps;
@@ -69,7 +75,13 @@ static void write_file(const char *path, const char *report) {
   ait_region r = toy_linear();
   ait_weight_store *weights = make_weights();
   ait_plan plans[3] = {make_plan(&r, "x86-64", 0), make_plan(&r, "x86-64-avx2", AIT_CPU_AVX2), make_plan(&r, "x86-64", AIT_CPU_SSE2)};
-  ait_artifact_content content = {.portable = &r, .weights = weights, .plans = plans, .plan_count = 3, .report_json = report, .producer = "torch 2.13.0", .model_name = "toy \"1\""};
+  ait_artifact_content content = {.portable = &r,
+                                  .weights = weights,
+                                  .plans = plans,
+                                  .plan_count = 3,
+                                  .report_json = report,
+                                  .producer = "torch 2.13.0",
+                                  .model_name = "toy \"1\""};
   ok(ait_artifact_write(heap(), path, &content));
   for (int i = 0; i < 3; ++i) ait_plan_deinit(&plans[i]);
   ait_weight_store_release(weights);
@@ -132,8 +144,13 @@ static void test_equal_bytes(void **state) {
   ait_artifact *f;
   ok(ait_artifact_open(heap(), FILE_A, NULL, &f));
   ait_plan plans[3] = {*ait_artifact_plan(f, 2), *ait_artifact_plan(f, 0), *ait_artifact_plan(f, 1)};
-  ait_artifact_content content = {.portable = ait_artifact_region(f), .weights = ait_artifact_weights(f), .plans = plans, .plan_count = 3,
-                                  .report_json = "[1]", .producer = ait_artifact_producer(f), .model_name = ait_artifact_model_name(f)};
+  ait_artifact_content content = {.portable = ait_artifact_region(f),
+                                  .weights = ait_artifact_weights(f),
+                                  .plans = plans,
+                                  .plan_count = 3,
+                                  .report_json = "[1]",
+                                  .producer = ait_artifact_producer(f),
+                                  .model_name = ait_artifact_model_name(f)};
   ok(ait_artifact_write(heap(), FILE_B, &content));
   ait_artifact_release(f);
   ait_free(heap(), b, b_size + 1);
@@ -196,7 +213,9 @@ static void test_flipped(void **state) {
 
 static void test_names_the_entry(void **state) {
   AIT_UNUSED(state);
-  static const char *const entries[] = {"manifest.json", "graph.bin", "weights.json", "weights/0", "weights/1", "targets/x86-64/0.blob", "targets/x86-64/1/0.region", "CHECKSUMS"};
+  static const char *const entries[] = {
+      "manifest.json", "graph.bin", "weights.json", "weights/0", "weights/1", "targets/x86-64/0.blob", "targets/x86-64/1/0.region",
+      "CHECKSUMS"};
   write_file(FILE_A, NULL);
   size_t size;
   char *data = read_file(FILE_A, &size);
@@ -221,7 +240,8 @@ static void test_names_the_entry(void **state) {
   ait_free(heap(), data, size + 1);
 }
 
-/* ---- crafted files: every checksum is right ----------------------------------------------------------------------------------------------*/
+/* ---- crafted files: every checksum is right
+ * ----------------------------------------------------------------------------------------------*/
 typedef struct crafted {
   const char *manifest, *weights;
   bool no_graph;
@@ -248,8 +268,9 @@ static ait_status open_crafted(const crafted *c) {
 }
 
 #define GOOD_MANIFEST "{\"format\": 1, \"reader\": 1}"
-#define GOOD_WEIGHTS \
-  "{\"storages\": 1, \"tensors\": [{\"name\": \"w\", \"storage\": 0, \"dtype\": \"float32\", \"shape\": [3, 2], \"strides\": [2, 1], \"offset\": 0}]}"
+#define GOOD_WEIGHTS                                                                                                                   \
+  "{\"storages\": 1, \"tensors\": [{\"name\": \"w\", \"storage\": 0, \"dtype\": \"float32\", \"shape\": [3, 2], \"strides\": [2, 1], " \
+  "\"offset\": 0}]}"
 
 static void test_crafted(void **state) {
   AIT_UNUSED(state);
@@ -257,21 +278,41 @@ static void test_crafted(void **state) {
     crafted file;
     const char *message;
   } cases[] = {
-    {{"{\"format\": 99, \"reader\": 99}", GOOD_WEIGHTS, false}, "it has format 99, this ait reads up to 1"},
-    {{"{\"format\": 0, \"reader\": 1}", GOOD_WEIGHTS, false}, "entry 'manifest.json' is damaged"},
-    {{"{\"reader\": 1}", GOOD_WEIGHTS, false}, "entry 'manifest.json' is damaged"},
-    {{"{\"format\": 1, \"reader\": 1", GOOD_WEIGHTS, false}, "entry 'manifest.json': its JSON cannot be read"},
-    {{GOOD_MANIFEST, GOOD_WEIGHTS, true}, "entry 'graph.bin' is missing"},
-    {{"{\"format\": 1, \"reader\": 1, \"plans\": [{\"target\": \"x\", \"outputs\": [], \"steps\": [{}]}]}", GOOD_WEIGHTS, false}, "a step of a plan is incomplete"},
-    {{"{\"format\": 1, \"reader\": 1, \"plans\": [{\"target\": \"x\", \"outputs\": [], \"steps\": [{\"inputs\": [1, 2, 99999999999]}]}]}", GOOD_WEIGHTS, false}, "a value number"},
-    {{"{\"format\": 1, \"reader\": 1, \"plans\": [{\"steps\": [{\"region\": \"weights/0\"}]}]}", GOOD_WEIGHTS, false}, "encoded region is damaged"},
-    {{"{\"format\": 1, \"reader\": 1, \"plans\": [{\"steps\": [{\"blob\": \"nothing\"}]}]}", GOOD_WEIGHTS, false}, "entry 'nothing' is missing"},
-    {{GOOD_MANIFEST, "{\"storages\": 2, \"tensors\": []}", false}, "entry 'weights/1' is missing"},
-    {{GOOD_MANIFEST, "{\"storages\": 1, \"tensors\": [{\"name\": \"w\", \"storage\": 0, \"dtype\": \"float32\", \"shape\": [3, 3], \"strides\": [3, 1], \"offset\": 0}]}", false},
-     "weight 'w' reaches outside its storage of 24 bytes"},
-    {{GOOD_MANIFEST, "{\"storages\": 1, \"tensors\": [{\"name\": \"w\", \"storage\": 1, \"dtype\": \"float32\", \"shape\": [1], \"strides\": [1], \"offset\": 0}]}", false}, "storage that does not exist"},
-    {{GOOD_MANIFEST, "{\"storages\": 1, \"tensors\": [{\"name\": \"w\", \"storage\": 0, \"dtype\": \"float33\", \"shape\": [1], \"strides\": [1], \"offset\": 0}]}", false}, "unknown dtype"},
-    {{GOOD_MANIFEST, "{\"storages\": 1, \"tensors\": [{\"name\": \"w\", \"storage\": 0, \"dtype\": \"float32\", \"shape\": [4611686018427387904, 4], \"strides\": [4, 1], \"offset\": 0}]}", false}, "reaches outside"},
+      {{"{\"format\": 99, \"reader\": 99}", GOOD_WEIGHTS, false}, "it has format 99, this ait reads up to 1"},
+      {{"{\"format\": 0, \"reader\": 1}", GOOD_WEIGHTS, false}, "entry 'manifest.json' is damaged"},
+      {{"{\"reader\": 1}", GOOD_WEIGHTS, false}, "entry 'manifest.json' is damaged"},
+      {{"{\"format\": 1, \"reader\": 1", GOOD_WEIGHTS, false}, "entry 'manifest.json': its JSON cannot be read"},
+      {{GOOD_MANIFEST, GOOD_WEIGHTS, true}, "entry 'graph.bin' is missing"},
+      {{"{\"format\": 1, \"reader\": 1, \"plans\": [{\"target\": \"x\", \"outputs\": [], \"steps\": [{}]}]}", GOOD_WEIGHTS, false},
+       "a step of a plan is incomplete"},
+      {{"{\"format\": 1, \"reader\": 1, \"plans\": [{\"target\": \"x\", \"outputs\": [], \"steps\": [{\"inputs\": [1, 2, 99999999999]}]}]}",
+        GOOD_WEIGHTS, false},
+       "a value number"},
+      {{"{\"format\": 1, \"reader\": 1, \"plans\": [{\"steps\": [{\"region\": \"weights/0\"}]}]}", GOOD_WEIGHTS, false},
+       "encoded region is damaged"},
+      {{"{\"format\": 1, \"reader\": 1, \"plans\": [{\"steps\": [{\"blob\": \"nothing\"}]}]}", GOOD_WEIGHTS, false},
+       "entry 'nothing' is missing"},
+      {{GOOD_MANIFEST, "{\"storages\": 2, \"tensors\": []}", false}, "entry 'weights/1' is missing"},
+      {{GOOD_MANIFEST,
+        "{\"storages\": 1, \"tensors\": [{\"name\": \"w\", \"storage\": 0, \"dtype\": \"float32\", \"shape\": [3, 3], \"strides\": [3, 1], "
+        "\"offset\": 0}]}",
+        false},
+       "weight 'w' reaches outside its storage of 24 bytes"},
+      {{GOOD_MANIFEST,
+        "{\"storages\": 1, \"tensors\": [{\"name\": \"w\", \"storage\": 1, \"dtype\": \"float32\", \"shape\": [1], \"strides\": [1], "
+        "\"offset\": 0}]}",
+        false},
+       "storage that does not exist"},
+      {{GOOD_MANIFEST,
+        "{\"storages\": 1, \"tensors\": [{\"name\": \"w\", \"storage\": 0, \"dtype\": \"float33\", \"shape\": [1], \"strides\": [1], "
+        "\"offset\": 0}]}",
+        false},
+       "unknown dtype"},
+      {{GOOD_MANIFEST,
+        "{\"storages\": 1, \"tensors\": [{\"name\": \"w\", \"storage\": 0, \"dtype\": \"float32\", \"shape\": [4611686018427387904, 4], "
+        "\"strides\": [4, 1], \"offset\": 0}]}",
+        false},
+       "reaches outside"},
   };
   ok(open_crafted(&(crafted){GOOD_MANIFEST, GOOD_WEIGHTS, false}));
   for (size_t i = 0; i < AIT_COUNT(cases); ++i) refused(open_crafted(&cases[i].file), cases[i].message);
@@ -337,7 +378,10 @@ static void test_out_of_memory(void **state) {
     done = status == AIT_OK;
     if (!done && ait_status_code(status) != AIT_CODE_OUT_OF_MEMORY) fail_msg("%ld: %s", n, ait_status_message(status));
     if (done) {
-      ait_artifact_content content = {.portable = ait_artifact_region(artifact), .weights = ait_artifact_weights(artifact), .plans = ait_artifact_plan(artifact, 0), .plan_count = 3};
+      ait_artifact_content content = {.portable = ait_artifact_region(artifact),
+                                      .weights = ait_artifact_weights(artifact),
+                                      .plans = ait_artifact_plan(artifact, 0),
+                                      .plan_count = 3};
       f.left = n % 97;
       ait_status_free(ait_artifact_write(a, FILE_B, &content));
     }
@@ -348,10 +392,12 @@ static void test_out_of_memory(void **state) {
   assert_true(done);
 }
 
-/* ---- large files: headers only -----------------------------------------------------------------------------------------------------------*/
+/* ---- large files: headers only
+ * -----------------------------------------------------------------------------------------------------------*/
 static void test_zip64_headers(void **state) {
   AIT_UNUSED(state);
-  ait_zip_entry entries[2] = {{.name = (char *)"weights/0", .size = (uint64_t)5 << 30, .crc = 1}, {.name = (char *)"b", .size = 3, .crc = 2}};
+  ait_zip_entry entries[2] = {{.name = (char *)"weights/0", .size = (uint64_t)5 << 30, .crc = 1},
+                              {.name = (char *)"b", .size = 3, .crc = 2}};
   ait_zip_place(&entries[0], 4096);
   assert_int_equal(entries[0].data_offset, 4096);
   entries[1].header_offset = entries[0].data_offset + entries[0].size;
@@ -370,9 +416,10 @@ static void test_zip64_headers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_equal_bytes),   cmocka_unit_test(test_truncated),      cmocka_unit_test(test_flipped),
-    cmocka_unit_test(test_names_the_entry), cmocka_unit_test(test_crafted), cmocka_unit_test(test_not_an_artifact), cmocka_unit_test(test_writer_refuses),
-    cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_zip64_headers),
+      cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_equal_bytes),     cmocka_unit_test(test_truncated),
+      cmocka_unit_test(test_flipped),         cmocka_unit_test(test_names_the_entry), cmocka_unit_test(test_crafted),
+      cmocka_unit_test(test_not_an_artifact), cmocka_unit_test(test_writer_refuses),  cmocka_unit_test(test_out_of_memory),
+      cmocka_unit_test(test_zip64_headers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,8 @@ static ait_status add_weights(book *b) {
 }
 
 static ait_status add_step(book *b, const char *folder, uint32_t index, const ait_plan_step *step) {
-  char *region = ait_arena_printf(&b->arena, "%s/%u.region", folder, index), *blob = ait_arena_printf(&b->arena, "%s/%u.blob", folder, index);
+  char *region = ait_arena_printf(&b->arena, "%s/%u.region", folder, index),
+       *blob = ait_arena_printf(&b->arena, "%s/%u.blob", folder, index);
   if (!region || !blob) return AIT_OOM();
   ait_text bytes;
   ait_text_init(&bytes, b->allocator);

@@ -86,7 +86,8 @@ int64_t ait_json_read_int(ait_json_reader *r) {
       return 0;
     }
   }
-  bool ended = r->p == r->end || *r->p == ',' || *r->p == '}' || *r->p == ']' || *r->p == ' ' || *r->p == '\n' || *r->p == '\r' || *r->p == '\t';
+  bool ended =
+      r->p == r->end || *r->p == ',' || *r->p == '}' || *r->p == ']' || *r->p == ' ' || *r->p == '\n' || *r->p == '\r' || *r->p == '\t';
   if (r->failed || r->p == begin || !ended || (!negative && v == INT64_MIN)) {
     fail(r);
     return 0;
@@ -100,7 +101,10 @@ static bool hex4(const char *p, const char *end, uint32_t *out) {
   if (end - p < 4) return false;
   for (int i = 0; i < 4; ++i) {
     char c = p[i];
-    uint32_t digit = c >= '0' && c <= '9' ? (uint32_t)(c - '0') : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10) : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10) : 16;
+    uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
+                     : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
+                     : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10)
+                                            : 16;
     if (digit == 16) return false;
     *out = *out << 4 | digit;
   }
@@ -183,7 +187,9 @@ static void skip_scalar(ait_json_reader *r) {
     raw_string(r, &ignored, &length);
     return;
   }
-  while (r->p < r->end && (*r->p == '+' || *r->p == '-' || *r->p == '.' || (*r->p >= '0' && *r->p <= '9') || (*r->p >= 'a' && *r->p <= 'z') || *r->p == 'E')) ++r->p;
+  while (r->p < r->end &&
+         (*r->p == '+' || *r->p == '-' || *r->p == '.' || (*r->p >= '0' && *r->p <= '9') || (*r->p >= 'a' && *r->p <= 'z') || *r->p == 'E'))
+    ++r->p;
   if (r->p == begin) fail(r);
 }
 

@@ -36,8 +36,8 @@ static void test_read(void **state) {
 
 static void test_refuse(void **state) {
   AIT_UNUSED(state);
-  static const char *const broken[] = {"", "{", "[1", "[1,]", "[,1]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "[1 2]", "[\"\n\"]", "[\"\\", "[]]", "[}",
-                                       "[\"a]", "{\"a\" 1}"};
+  static const char *const broken[] = {"",      "{",     "[1",       "[1,]",  "[,1]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}",
+                                       "{a:1}", "[1 2]", "[\"\n\"]", "[\"\\", "[]]",  "[}",      "[\"a]",    "{\"a\" 1}"};
   for (size_t i = 0; i < AIT_COUNT(broken); ++i) {
     ait_json_reader r = reader(broken[i]);
     ait_json_read_skip(&r);

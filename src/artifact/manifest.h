@@ -29,6 +29,7 @@ bool ait_manifest_peek(const char *text, size_t size, int64_t *out_format, int64
 ait_status ait_manifest_parse(ait_allocator a, ait_arena *arena, const char *text, size_t size, const ait_entry_source *source,
                               ait_manifest *out) AIT_MUST_USE;
 void ait_manifest_deinit(ait_allocator a, ait_manifest *manifest);
-ait_status ait_weights_parse(ait_allocator a, const char *text, size_t size, const ait_entry_source *source, ait_weight_store **out) AIT_MUST_USE;
+ait_status ait_weights_parse(ait_allocator a, const char *text, size_t size, const ait_entry_source *source,
+                             ait_weight_store **out) AIT_MUST_USE;
 
 #endif

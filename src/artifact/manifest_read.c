@@ -211,7 +211,8 @@ static ait_status take_model(parser *p, ait_manifest *out) {
   return p->r.failed ? unreadable(&p->r, "the model's identity") : AIT_OK;
 }
 
-ait_status ait_manifest_parse(ait_allocator a, ait_arena *arena, const char *text, size_t size, const ait_entry_source *source, ait_manifest *out) {
+ait_status ait_manifest_parse(ait_allocator a, ait_arena *arena, const char *text, size_t size, const ait_entry_source *source,
+                              ait_manifest *out) {
   parser p = {.allocator = a, .arena = arena, .source = source};
   *out = (ait_manifest){.model_name = "", .producer = ""};
   ait_json_read_init(&p.r, text, size);

@@ -140,7 +140,8 @@ static void states(const scribe *s) {
 
 static void indices(const scribe *s, const uint32_t *values, uint32_t count) {
   ait_text_printf(s->out, "[");
-  for (uint32_t i = 0; i < count; ++i) ait_text_printf(s->out, "%s%lld", separator(i), values[i] == AIT_NO_INDEX ? -1LL : (long long)values[i]);
+  for (uint32_t i = 0; i < count; ++i)
+    ait_text_printf(s->out, "%s%lld", separator(i), values[i] == AIT_NO_INDEX ? -1LL : (long long)values[i]);
   ait_text_printf(s->out, "]");
 }
 
@@ -196,7 +197,8 @@ static void weights_summary(const scribe *s) {
   unsigned long long bytes = 0;
   size_t storages = ait_weight_store_storage_count(w);
   for (size_t i = 0; i < storages; ++i) bytes += ait_storage_bytes(ait_weight_store_storage(w, (uint32_t)i));
-  ait_text_printf(s->out, "  \"weights\": {\"tensors\": %zu, \"storages\": %zu, \"bytes\": %llu},\n", ait_weight_store_count(w), storages, bytes);
+  ait_text_printf(s->out, "  \"weights\": {\"tensors\": %zu, \"storages\": %zu, \"bytes\": %llu},\n", ait_weight_store_count(w), storages,
+                  bytes);
 }
 
 /* The report is the caller's text; here it only must be JSON. */
@@ -215,7 +217,8 @@ static ait_status tuning(const scribe *s) {
 
 static ait_status all(const scribe *s, const char *graph_sha256) {
   ait_region_dim_ranges(s->content->portable, s->dim_min, s->dim_max);
-  ait_text_printf(s->out, "{\n  \"format\": %u,\n  \"reader\": %u,\n  \"ait\": \"%s\",\n  \"model\": {\"name\": ", AIT_FORMAT, AIT_FORMAT, ait_version());
+  ait_text_printf(s->out, "{\n  \"format\": %u,\n  \"reader\": %u,\n  \"ait\": \"%s\",\n  \"model\": {\"name\": ", AIT_FORMAT, AIT_FORMAT,
+                  ait_version());
   text(s->out, s->content->model_name);
   ait_text_printf(s->out, ", \"producer\": ");
   text(s->out, s->content->producer);

@@ -124,7 +124,8 @@ ait_status ait_plan_check(const ait_plan *plan, const ait_region *portable) {
   uint32_t users = ait_region_user_inputs(portable), results = ait_region_user_outputs(portable);
   if (plan->step_count == 0) return ait_error(AIT_CODE_INVALID_MODEL, "plan has no steps");
   if (plan->value_count < users) return ait_error(AIT_CODE_INVALID_MODEL, "plan has %u values for %u inputs", plan->value_count, users);
-  if (plan->output_count != results) return ait_error(AIT_CODE_INVALID_MODEL, "plan has %u outputs, the model %u", plan->output_count, results);
+  if (plan->output_count != results)
+    return ait_error(AIT_CODE_INVALID_MODEL, "plan has %u outputs, the model %u", plan->output_count, results);
   bool *defined = ait_alloc_zero(plan->allocator, plan->value_count, 1);
   if (!defined) return AIT_OOM();
   ait_status status = check_positions(portable, users, defined); /* leaves exactly the user inputs defined */

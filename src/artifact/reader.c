@@ -62,7 +62,8 @@ static ait_status read_sums(ait_artifact *f, const char *list, size_t hex_bytes,
   if (!sums) return AIT_OOM();
   for (size_t i = 0; i < count; ++i) {
     size_t name = strlen(f->entries[i].name), line = hex_bytes + 2 + name + 1;
-    bool right = (size_t)(end - p) >= line && memcmp(p + hex_bytes, "  ", 2) == 0 && memcmp(p + hex_bytes + 2, f->entries[i].name, name) == 0 && p[line - 1] == '\n';
+    bool right = (size_t)(end - p) >= line && memcmp(p + hex_bytes, "  ", 2) == 0 &&
+                 memcmp(p + hex_bytes + 2, f->entries[i].name, name) == 0 && p[line - 1] == '\n';
     if (!right) return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' does not list entry '%s'", list, f->entries[i].name);
     sums[i] = p;
     p += line;
@@ -97,7 +98,8 @@ static void sum_piece(void *ctx, int32_t index) {
   size_t size = left < AIT_SUM_CHUNK ? left : AIT_SUM_CHUNK;
   ait_file_map_prefetch(b->file->map, (size_t)e->data_offset + begin, size);
   b->sums[index] = ait_sum_chunk(entry_data(b->file, e), (size_t)e->size, b->pieces[index].chunk);
-  /* Most of it is not needed: weights that a plan has packed, blobs for other machines. All pages go back; those that are read come again. */
+  /* Most of it is not needed: weights that a plan has packed, blobs for other machines. All pages go back; those that are read come again.
+   */
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   uint8_t *start = (uint8_t *)entry_data(b->file, e) + begin;
   if ((uintptr_t)start % page == 0) madvise(start, size & ~(page - 1), MADV_DONTNEED);
@@ -199,7 +201,8 @@ static ait_status check_format(const ait_artifact *f) {
     return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' is damaged", AIT_ENTRY_MANIFEST);
   }
   if (reader <= AIT_FORMAT) return AIT_OK;
-  return ait_error_hint(ait_error(AIT_CODE_INCOMPATIBLE, "it has format %lld, this ait reads up to %u", (long long)format, AIT_FORMAT), "use a newer ait");
+  return ait_error_hint(ait_error(AIT_CODE_INCOMPATIBLE, "it has format %lld, this ait reads up to %u", (long long)format, AIT_FORMAT),
+                        "use a newer ait");
 }
 
 /* Those that need most of a CPU first; equal ones stay in the order of the file. There are few: insertion. */
@@ -278,4 +281,6 @@ const char *ait_artifact_producer(const ait_artifact *f) { return f->manifest.pr
 const ait_region *ait_artifact_region(const ait_artifact *f) { return f->region; }
 const ait_weight_store *ait_artifact_weights(const ait_artifact *f) { return f->weights; }
 size_t ait_artifact_plan_count(const ait_artifact *f) { return f->manifest.plan_count; }
-const ait_plan *ait_artifact_plan(const ait_artifact *f, size_t index) { return index < f->manifest.plan_count ? &f->manifest.plans[index] : NULL; }
+const ait_plan *ait_artifact_plan(const ait_artifact *f, size_t index) {
+  return index < f->manifest.plan_count ? &f->manifest.plans[index] : NULL;
+}

@@ -34,10 +34,19 @@ static ait_region everything(void) {
   static const ait_arg leaf[] = {{.kind = AIT_ARG_NONE}, TOY_I(-5), {.kind = AIT_ARG_BOOL, .as.b = true}};
   static const ait_arg lists[] = {{.kind = AIT_ARG_LIST, .count = 3, .as.list = leaf}, {.kind = AIT_ARG_LIST}};
   static const ait_arg args[] = {
-    {.kind = AIT_ARG_NONE}, TOY_V(1), TOY_I(INT64_MIN), {.kind = AIT_ARG_FLOAT, .as.f = -0.0}, {.kind = AIT_ARG_BOOL}, {.kind = AIT_ARG_STRING, .count = 3, .as.string = "a\0b"},
-    {.kind = AIT_ARG_STRING, .as.string = ""}, {.kind = AIT_ARG_COMPLEX, .as.complex = {1, -2}}, {.kind = AIT_ARG_DTYPE, .as.i = AIT_BF16},
-    {.kind = AIT_ARG_DIM, .as.dim = TOY_2S0}, {.kind = AIT_ARG_LIST, .count = 2, .as.list = lists}, {.kind = AIT_ARG_GRAPH, .as.graph = &shared},
-    {.kind = AIT_ARG_GRAPH, .as.graph = &own},
+      {.kind = AIT_ARG_NONE},
+      TOY_V(1),
+      TOY_I(INT64_MIN),
+      {.kind = AIT_ARG_FLOAT, .as.f = -0.0},
+      {.kind = AIT_ARG_BOOL},
+      {.kind = AIT_ARG_STRING, .count = 3, .as.string = "a\0b"},
+      {.kind = AIT_ARG_STRING, .as.string = ""},
+      {.kind = AIT_ARG_COMPLEX, .as.complex = {1, -2}},
+      {.kind = AIT_ARG_DTYPE, .as.i = AIT_BF16},
+      {.kind = AIT_ARG_DIM, .as.dim = TOY_2S0},
+      {.kind = AIT_ARG_LIST, .count = 2, .as.list = lists},
+      {.kind = AIT_ARG_GRAPH, .as.graph = &shared},
+      {.kind = AIT_ARG_GRAPH, .as.graph = &own},
   };
   static const uint32_t results[] = {2, AIT_NO_INDEX};
   static const ait_region_node nodes[] = {TOY_NODE("all", AIT_NODE_INPLACE, args, results, "all"), {.op = "bare"}};
@@ -204,7 +213,7 @@ static void test_out_of_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_contents), cmocka_unit_test(test_hostile), cmocka_unit_test(test_encode_refuses),
-                                     cmocka_unit_test(test_out_of_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_contents), cmocka_unit_test(test_hostile),
+                                     cmocka_unit_test(test_encode_refuses), cmocka_unit_test(test_out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,9 +22,9 @@ static const struct form {
   precedence binds;
   const char *infix, *function;
 } forms[] = {
-  [AIT_DIM_ADD] = {SUM, " + ", NULL},       [AIT_DIM_SUB] = {SUM, " - ", NULL},  [AIT_DIM_MUL] = {PRODUCT, "*", NULL},
-  [AIT_DIM_FLOORDIV] = {PRODUCT, "//", NULL}, [AIT_DIM_MOD] = {PRODUCT, "%", NULL}, [AIT_DIM_POW] = {POWER, "**", NULL},
-  [AIT_DIM_CEILDIV] = {ATOM, ", ", "ceildiv("}, [AIT_DIM_MIN] = {ATOM, ", ", "min("}, [AIT_DIM_MAX] = {ATOM, ", ", "max("},
+    [AIT_DIM_ADD] = {SUM, " + ", NULL},           [AIT_DIM_SUB] = {SUM, " - ", NULL},   [AIT_DIM_MUL] = {PRODUCT, "*", NULL},
+    [AIT_DIM_FLOORDIV] = {PRODUCT, "//", NULL},   [AIT_DIM_MOD] = {PRODUCT, "%", NULL}, [AIT_DIM_POW] = {POWER, "**", NULL},
+    [AIT_DIM_CEILDIV] = {ATOM, ", ", "ceildiv("}, [AIT_DIM_MIN] = {ATOM, ", ", "min("}, [AIT_DIM_MAX] = {ATOM, ", ", "max("},
 };
 
 static void write_dim(writer *w, ait_dim d, precedence outer, int depth) {

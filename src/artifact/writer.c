@@ -71,7 +71,8 @@ ait_status ait_artifact_add(ait_artifact_writer *w, const char *entry, const voi
   if (!ait_zip_name_valid(entry, strlen(entry))) return ait_error(AIT_CODE_INVALID_ARGUMENT, "'%s' cannot name an entry", entry);
   if (ait_map_get(&w->names, entry, NULL)) return ait_error(AIT_CODE_INVALID_ARGUMENT, "two entries are named '%s'", entry);
   if (align < AIT_ZIP_ALIGN) align = AIT_ZIP_ALIGN;
-  if (align > AIT_ZIP_BULK_ALIGN || (align & (align - 1))) return ait_error(AIT_CODE_INVALID_ARGUMENT, "entry '%s': alignment %zu", entry, align);
+  if (align > AIT_ZIP_BULK_ALIGN || (align & (align - 1)))
+    return ait_error(AIT_CODE_INVALID_ARGUMENT, "entry '%s': alignment %zu", entry, align);
   char hex[AIT_SHA256_HEX + 1];
   uint64_t sum;
   AIT_TRY(ait_sha256_hex(data, size, hex));

@@ -11,9 +11,9 @@
 #define END64_BYTES 56u
 #define LOCATOR64_BYTES 20u
 #define END_BYTES 22u
-#define LOCAL_ZIP64_EXTRA 20u   /* id, length, two sizes */
-#define PADDING_ID 0x6961u      /* "ai": an extra field of zeros, so that the data is aligned */
-#define FIXED_DATE 0x0021u      /* 1 January 1980: equal contents give equal bytes */
+#define LOCAL_ZIP64_EXTRA 20u /* id, length, two sizes */
+#define PADDING_ID 0x6961u    /* "ai": an extra field of zeros, so that the data is aligned */
+#define FIXED_DATE 0x0021u    /* 1 January 1980: equal contents give equal bytes */
 #define UNIX_FILE_0644 (0100644u << 16)
 #define FULL32 0xffffffffu
 #define FULL16 0xffffu
@@ -174,7 +174,8 @@ static ait_status find_directory(const uint8_t *data, size_t size, directory *ou
     if (get32(end64) != END64_SIGNATURE) return damaged("directory");
     *out = (directory){.count = get64(end64 + 32), .bytes = get64(end64 + 40), .offset = get64(end64 + 48)};
   }
-  if (out->offset > size || out->bytes > size - out->offset || out->count > AIT_ZIP_MAX_ENTRIES || out->count > out->bytes / CENTRAL_BYTES) {
+  if (out->offset > size || out->bytes > size - out->offset || out->count > AIT_ZIP_MAX_ENTRIES ||
+      out->count > out->bytes / CENTRAL_BYTES) {
     return damaged("directory");
   }
   return AIT_OK;
@@ -203,7 +204,9 @@ static ait_status read_central(ait_arena *arena, const uint8_t **p, const uint8_
   return AIT_OK;
 }
 
-static ait_status header_damaged(const ait_zip_entry *e) { return ait_error(AIT_CODE_INVALID_MODEL, "the header of entry '%s' is damaged", e->name); }
+static ait_status header_damaged(const ait_zip_entry *e) {
+  return ait_error(AIT_CODE_INVALID_MODEL, "the header of entry '%s' is damaged", e->name);
+}
 
 /* Entries follow each other without a gap, so each begins where the last one ended. */
 static ait_status check_local(const uint8_t *data, uint64_t limit, uint64_t cursor, ait_zip_entry *e, ait_text *scratch) {

@@ -5,8 +5,8 @@
 
 #include "base/base.h"
 
-#define AIT_ZIP_ALIGN 64          /* of every entry's data */
-#define AIT_ZIP_BULK_ALIGN 4096   /* of weights and blobs */
+#define AIT_ZIP_ALIGN 64        /* of every entry's data */
+#define AIT_ZIP_BULK_ALIGN 4096 /* of weights and blobs */
 #define AIT_ZIP_MAX_NAME 512
 #define AIT_ZIP_MAX_ENTRIES 1000000u
 

@@ -2,7 +2,7 @@
  * One table of limits serves both directions, so that what encode writes decode reads. */
 #include "backends/region_codec.h"
 
-#define MAGIC "AITREGN"            /* 8 bytes with its NUL */
+#define MAGIC "AITREGN" /* 8 bytes with its NUL */
 #define ENCODING_VERSION 1u
 #define MAX_REGION_DEPTH 32
 #define MAX_LIST_DEPTH 8
@@ -327,9 +327,9 @@ static const char *get_string(decoder *d, bool required, uint32_t *out_length) {
 }
 
 #define NEW_ARRAY(d, type, count) ((count) ? AIT_ARENA_ARRAY((d)->arena, type, (count)) : NULL)
-#define NEED(pointer, count)                              \
-  do {                                                    \
-    if ((count) && (pointer) == NULL) return AIT_OOM();   \
+#define NEED(pointer, count)                            \
+  do {                                                  \
+    if ((count) && (pointer) == NULL) return AIT_OOM(); \
   } while (0)
 
 static ait_status decode_region(decoder *d, const ait_region *parent, int depth, ait_region *r);
@@ -545,8 +545,9 @@ static ait_status decode_header(decoder *d) {
   d->p += 8;
   uint32_t version = get_u32(d);
   if (version != ENCODING_VERSION) {
-    return ait_error_hint(ait_error(AIT_CODE_INCOMPATIBLE, "region encoding %u is newer than this library reads (%u)", version, ENCODING_VERSION),
-                          "use a newer ait");
+    return ait_error_hint(
+        ait_error(AIT_CODE_INCOMPATIBLE, "region encoding %u is newer than this library reads (%u)", version, ENCODING_VERSION),
+        "use a newer ait");
   }
   d->string_bytes = get_count(d, 1);
   if (d->bad) return corrupt("string table");

@@ -19,7 +19,13 @@ ait_status cli_model_open(const cli_args *args, const char *path, const char *ba
   options.backend = backend;
   options.knobs = cli_option(args, "knobs");
   options.passes = cli_option(args, "passes");
-  return ait_model_import(path, &options, out);
+  options.full_checksum = strcmp(args->command, "verify") == 0;
+  ait_status status = ait_model_import(path, &options, out);
+  /* Never slower in silence: the file's best plan does not run here. */
+  if (status == AIT_OK && *ait_model_reason(*out) && !cli_flag(args, "quiet")) {
+    fprintf(stderr, "note: %s; running the %s graph instead\n", ait_model_reason(*out), ait_model_target(*out));
+  }
+  return status;
 }
 
 ait_status cli_session_open(const cli_args *args, ait_model *model, bool profile, ait_session **out) {

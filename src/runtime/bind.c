@@ -51,7 +51,8 @@ static ait_status check_baked(const ait_region_input *in, const ait_value *v) {
       if (!same) return refuse(in, ait_error(AIT_CODE_INVALID_ARGUMENT, "export fixed it at '%s'", want->as.string));
       break;
     default:
-      if (v->kind != AIT_VALUE_NONE) return refuse(in, ait_error(AIT_CODE_INVALID_ARGUMENT, "is %s, but export fixed it at none", kind_name(v->kind)));
+      if (v->kind != AIT_VALUE_NONE)
+        return refuse(in, ait_error(AIT_CODE_INVALID_ARGUMENT, "is %s, but export fixed it at none", kind_name(v->kind)));
   }
   return AIT_OK;
 }
@@ -77,8 +78,8 @@ static ait_status bind_symbol(binder *b, place p, uint32_t symbol, int64_t value
   describe(p, got, what, sizeof what);
   if (value != got) snprintf(so, sizeof so, ", so %.32s is %lld", s->name, (long long)value);
   bool below = value < s->min;
-  return refuse(p.input, ait_error(AIT_CODE_INVALID_ARGUMENT, "%s%s, %s %lld (symbol %s)", what, so, below ? "below the minimum" : "above the maximum",
-                                   (long long)(below ? s->min : s->max), s->name));
+  return refuse(p.input, ait_error(AIT_CODE_INVALID_ARGUMENT, "%s%s, %s %lld (symbol %s)", what, so,
+                                   below ? "below the minimum" : "above the maximum", (long long)(below ? s->min : s->max), s->name));
 }
 
 /* The input whose bare dimension or number gave a symbol its value, for the message. */
@@ -185,14 +186,16 @@ static ait_status match_input(binder *b, const ait_region_input *in, const ait_v
 /* ---- kinds -----------------------------------------------------------------------------------------------------------------------*/
 static ait_status check_tensor(const ait_region_input *in, const ait_region_value *want, const ait_tensor *t) {
   if (t->dtype != want->dtype) {
-    return refuse(in, ait_error(AIT_CODE_INVALID_ARGUMENT, "dtype is %s, must be %s", ait_dtype_name(t->dtype), ait_dtype_name(want->dtype)));
+    return refuse(in,
+                  ait_error(AIT_CODE_INVALID_ARGUMENT, "dtype is %s, must be %s", ait_dtype_name(t->dtype), ait_dtype_name(want->dtype)));
   }
   if (t->rank < 0 || t->rank > AIT_MAX_RANK || (want->rank >= 0 && t->rank != want->rank)) {
     return refuse(in, ait_error(AIT_CODE_INVALID_ARGUMENT, "has %d dimensions, must have %d", t->rank, want->rank));
   }
   bool empty = false;
   for (int32_t d = 0; d < t->rank; ++d) {
-    if (t->shape[d] < 0) return refuse(in, ait_error(AIT_CODE_INVALID_ARGUMENT, "dimension %d is negative (%lld)", d, (long long)t->shape[d]));
+    if (t->shape[d] < 0)
+      return refuse(in, ait_error(AIT_CODE_INVALID_ARGUMENT, "dimension %d is negative (%lld)", d, (long long)t->shape[d]));
     empty |= t->shape[d] == 0;
   }
   if (!t->data && !empty) return refuse(in, ait_error(AIT_CODE_INVALID_ARGUMENT, "tensor has no memory"));
@@ -201,8 +204,8 @@ static ait_status check_tensor(const ait_region_input *in, const ait_region_valu
 
 static ait_status check_kind(const ait_region *r, const ait_region_input *in, const ait_value *v) {
   static const ait_value_kind kinds[] = {
-    [AIT_TYPE_NONE] = AIT_VALUE_NONE, [AIT_TYPE_TENSOR] = AIT_VALUE_TENSOR, [AIT_TYPE_INT] = AIT_VALUE_INT,
-    [AIT_TYPE_FLOAT] = AIT_VALUE_FLOAT, [AIT_TYPE_BOOL] = AIT_VALUE_BOOL,   [AIT_TYPE_STRING] = AIT_VALUE_STRING,
+      [AIT_TYPE_NONE] = AIT_VALUE_NONE,   [AIT_TYPE_TENSOR] = AIT_VALUE_TENSOR, [AIT_TYPE_INT] = AIT_VALUE_INT,
+      [AIT_TYPE_FLOAT] = AIT_VALUE_FLOAT, [AIT_TYPE_BOOL] = AIT_VALUE_BOOL,     [AIT_TYPE_STRING] = AIT_VALUE_STRING,
   };
   const ait_region_value *want = &r->values[in->value];
   if (want->type == AIT_TYPE_TENSOR_LIST) return refuse(in, ait_error(AIT_CODE_UNSUPPORTED, "a tensor list cannot be passed"));
@@ -235,8 +238,8 @@ static ait_status check_guards(const binder *b) {
     char lhs[96], rhs[96];
     ait_region_dim_text(r, g->left, lhs, sizeof lhs);
     ait_region_dim_text(r, g->right, rhs, sizeof rhs);
-    return ait_error(AIT_CODE_INVALID_ARGUMENT, "the model requires %s %s %s, but these inputs give %lld and %lld%s%s%s", lhs, signs[g->op], rhs,
-                     (long long)left, (long long)right, g->text ? " (guard: " : "", g->text ? g->text : "", g->text ? ")" : "");
+    return ait_error(AIT_CODE_INVALID_ARGUMENT, "the model requires %s %s %s, but these inputs give %lld and %lld%s%s%s", lhs, signs[g->op],
+                     rhs, (long long)left, (long long)right, g->text ? " (guard: " : "", g->text ? g->text : "", g->text ? ")" : "");
   }
   return AIT_OK;
 }
@@ -266,7 +269,8 @@ ait_status ait_bind_inputs(const ait_region *region, const ait_value *inputs, si
   for (uint32_t i = 0; i < region->input_count; ++i) {
     const ait_region_input *in = &region->inputs[i];
     if (in->kind != AIT_INPUT_USER) continue;
-    if (in->user_index < 0 || (size_t)in->user_index >= input_count) return ait_error(AIT_CODE_INVALID_MODEL, "input %u has no position", i);
+    if (in->user_index < 0 || (size_t)in->user_index >= input_count)
+      return ait_error(AIT_CODE_INVALID_MODEL, "input %u has no position", i);
     const ait_value *v = &inputs[in->user_index];
     AIT_TRY(in->value == AIT_NO_INDEX ? check_baked(in, v) : check_kind(region, in, v));
   }

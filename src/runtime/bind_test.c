@@ -79,7 +79,8 @@ static void test_baked(void **state) {
   AIT_UNUSED(state);
   ait_region r = toy_scalars();
   int64_t s[3];
-  ait_value in[5] = {number(3), tensor(AIT_F32, 1, 3, 0), {.kind = AIT_VALUE_FLOAT, .as.f = 2.0}, {.kind = AIT_VALUE_NONE}, {.kind = AIT_VALUE_BOOL}};
+  ait_value in[5] = {
+      number(3), tensor(AIT_F32, 1, 3, 0), {.kind = AIT_VALUE_FLOAT, .as.f = 2.0}, {.kind = AIT_VALUE_NONE}, {.kind = AIT_VALUE_BOOL}};
   accept(&r, in, 5, s);
   in[2].as.f = 2.5;
   refuse(&r, in, 5, "input 'scale': export fixed it at the float 2");
@@ -97,9 +98,11 @@ static void test_text(void **state) {
   AIT_UNUSED(state);
   static const ait_symbol symbols[] = {{.name = "a", .min = 0, .max = 10}, {.name = "b", .min = 1, .max = INT64_MAX}};
   static const ait_dim_expr dims[] = {
-    {.op = AIT_DIM_SYMBOL, .a = 0},    {.op = AIT_DIM_SYMBOL, .a = 1},           {.op = AIT_DIM_CONST, .value = 3},
-    {.op = AIT_DIM_ADD, .a = 0, .b = 1}, {.op = AIT_DIM_MUL, .a = 2, .b = 3},    {.op = AIT_DIM_SUB, .a = 4, .b = 3},
-    {.op = AIT_DIM_FLOORDIV, .a = 5, .b = 2}, {.op = AIT_DIM_MIN, .a = 6, .b = 3}, {.op = AIT_DIM_MOD, .a = 0, .b = 2}, {.op = AIT_DIM_UNKNOWN},
+      {.op = AIT_DIM_SYMBOL, .a = 0},           {.op = AIT_DIM_SYMBOL, .a = 1},
+      {.op = AIT_DIM_CONST, .value = 3},        {.op = AIT_DIM_ADD, .a = 0, .b = 1},
+      {.op = AIT_DIM_MUL, .a = 2, .b = 3},      {.op = AIT_DIM_SUB, .a = 4, .b = 3},
+      {.op = AIT_DIM_FLOORDIV, .a = 5, .b = 2}, {.op = AIT_DIM_MIN, .a = 6, .b = 3},
+      {.op = AIT_DIM_MOD, .a = 0, .b = 2},      {.op = AIT_DIM_UNKNOWN},
   };
   ait_region r = {.symbols = symbols, .symbol_count = 2, .dims = dims, .dim_count = AIT_COUNT(dims)};
   char text[128];
@@ -118,6 +121,7 @@ static void test_text(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_kinds), cmocka_unit_test(test_baked), cmocka_unit_test(test_text)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_kinds), cmocka_unit_test(test_baked),
+                                     cmocka_unit_test(test_text)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ bool ait_tensors_overlap(const ait_tensor *a, const ait_tensor *b);
 typedef struct ait_session_step {
   void *instance;
   ait_value *inputs, *outputs; /* as the run context wants them; outputs hold references from one run to the next */
-  int64_t *symbols; /* room for the region's symbol values */
+  int64_t *symbols;            /* room for the region's symbol values */
 } ait_session_step;
 
 typedef struct ait_session_result {
@@ -91,7 +91,7 @@ struct ait_session {
   bool profile;
   ait_arena arena;
   ait_session_step *steps;
-  ait_value *values; /* by plan value; borrowed */
+  ait_value *values;        /* by plan value; borrowed */
   ait_tensor *input_copies; /* of inputs that lie in memory lent by the last run; storage reused */
   int64_t *symbols;
   ait_storage **groups;  /* memory of the states */

@@ -5,15 +5,15 @@ static void release_artifact(void *owner) { ait_artifact_release(owner); }
 
 static ait_status model_of(ait_artifact *artifact, const ait_load_options *options, ait_model **out) {
   ait_model_parts parts = {
-    .allocator = options->allocator,
-    .portable = ait_artifact_region(artifact),
-    .weights = ait_weight_store_provider(ait_artifact_weights(artifact)),
-    .plans = ait_artifact_plan(artifact, 0),
-    .plan_count = ait_artifact_plan_count(artifact),
-    .cpu_mask = options->cpu_mask,
-    .manifest = ait_artifact_manifest(artifact),
-    .owner = artifact,
-    .owner_release = release_artifact,
+      .allocator = options->allocator,
+      .portable = ait_artifact_region(artifact),
+      .weights = ait_weight_store_provider(ait_artifact_weights(artifact)),
+      .plans = ait_artifact_plan(artifact, 0),
+      .plan_count = ait_artifact_plan_count(artifact),
+      .cpu_mask = options->cpu_mask,
+      .manifest = ait_artifact_manifest(artifact),
+      .owner = artifact,
+      .owner_release = release_artifact,
   };
   return ait_model_build(&parts, out);
 }
@@ -27,7 +27,8 @@ ait_status ait_model_load(const char *path, const ait_load_options *options, ait
   ait_artifact *artifact;
   ait_artifact_open_options open = {.skip_bulk_checksum = options->skip_checksum, .threads = options->threads};
   AIT_TRY(ait_artifact_open(options->allocator, path, &open, &artifact));
-  ait_status status = model_of(artifact, options, out);
+  ait_status status = options->full_checksum ? ait_artifact_verify(artifact) : AIT_OK;
+  if (!status) status = model_of(artifact, options, out);
   if (status) ait_artifact_release(artifact);
   return ait_error_context(status, "cannot load '%s'", path);
 }

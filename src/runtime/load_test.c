@@ -28,7 +28,8 @@ static void write_file(const char *path, ait_region r, uint64_t cpu) {
   ok(toy_add_weight(store, "total", tens, 1, (int64_t[]){4}));
   ok(ait_plan_compile(heap(), "reference", "precision=fp32", &r, ait_weight_store_provider(store), UINT64_MAX, "test-cpu", &plan));
   plan.cpu_needed = cpu;
-  ait_artifact_content content = {.portable = &r, .weights = store, .plans = &plan, .plan_count = 1, .producer = "by hand", .model_name = "toy"};
+  ait_artifact_content content = {
+      .portable = &r, .weights = store, .plans = &plan, .plan_count = 1, .producer = "by hand", .model_name = "toy"};
   ok(ait_artifact_write(heap(), path, &content));
   ait_plan_deinit(&plan);
   ait_weight_store_release(store);
@@ -91,6 +92,28 @@ static void test_earlier_formats(void **state) {
   }
 }
 
+/* A plan that was asked for runs or is refused; falling back is for files. */
+static void test_plan_must_run(void **state) {
+  AIT_UNUSED(state);
+  ait_region r = toy_linear();
+  ait_weight_store *store;
+  ait_plan plan;
+  ait_model *model;
+  ok(ait_weight_store_create(heap(), &store));
+  ok(toy_add_weight(store, "w", w, 2, (int64_t[]){3, 2}));
+  ok(ait_plan_compile(heap(), "reference", "precision=fp16", &r, ait_weight_store_provider(store), UINT64_MAX, "", &plan));
+  ait_status status = ait_model_create(heap(), &r, ait_weight_store_provider(store), &plan, NULL, NULL, &model);
+  assert_int_equal(ait_status_code(status), AIT_CODE_INVALID_ARGUMENT);
+  assert_non_null(strstr(ait_status_message(status), "precision 'fp16'"));
+  ait_status_free(status);
+  plan.cpu_needed = (uint64_t)1 << 50;
+  status = ait_model_create(heap(), &r, ait_weight_store_provider(store), &plan, NULL, NULL, &model);
+  assert_int_equal(ait_status_code(status), AIT_CODE_UNAVAILABLE);
+  ait_status_free(status);
+  ait_plan_deinit(&plan);
+  ait_weight_store_release(store);
+}
+
 static void test_not_there(void **state) {
   AIT_UNUSED(state);
   ait_model *model;
@@ -108,7 +131,8 @@ static void *count_up(void *argument) {
   for (int i = 1; !status && i <= 20; ++i) {
     ait_value in = {.kind = AIT_VALUE_TENSOR, .as.tensor = ait_tensor_borrow(x, AIT_F32, 1, (int64_t[]){4})}, out[2] = {0};
     status = ait_session_run(s, &in, 1, out, 2);
-    if (!status && ((const float *)out[0].as.tensor.data)[1] != 20 + 2 * (float)i) status = ait_error(AIT_CODE_INTERNAL, "wrong sum in run %d", i);
+    if (!status && ((const float *)out[0].as.tensor.data)[1] != 20 + 2 * (float)i)
+      status = ait_error(AIT_CODE_INTERNAL, "wrong sum in run %d", i);
   }
   ait_session_destroy(s);
   return status;
@@ -133,7 +157,8 @@ static void test_threads(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_best_plan), cmocka_unit_test(test_portable), cmocka_unit_test(test_earlier_formats), cmocka_unit_test(test_not_there),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_best_plan), cmocka_unit_test(test_portable),
+                                     cmocka_unit_test(test_earlier_formats), cmocka_unit_test(test_plan_must_run), cmocka_unit_test(test_not_there),
                                      cmocka_unit_test(test_threads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

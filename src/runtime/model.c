@@ -22,8 +22,12 @@ static ait_status load_step(ait_model *m, const ait_plan_step *plan, uint64_t cp
   out->backend = ait_backend_find(plan->backend);
   if (!out->backend) return ait_error(AIT_CODE_UNAVAILABLE, "backend '%s' is not here", plan->backend);
   ait_load_context context = {
-    .struct_size = sizeof context, .allocator = m->allocator, .weights = m->weights, .blob = plan->blob.data, .blob_size = plan->blob.size,
-    .cpu_mask = cpu,
+      .struct_size = sizeof context,
+      .allocator = m->allocator,
+      .weights = m->weights,
+      .blob = plan->blob.data,
+      .blob_size = plan->blob.size,
+      .cpu_mask = cpu,
   };
   ait_option *options;
   AIT_TRY(ait_options_parse(&m->arena, plan->options, &options, &context.option_count));
@@ -64,10 +68,11 @@ static ait_status try_plans(ait_model *m, const ait_model_parts *parts, ait_text
       m->target = plan->target;
       return AIT_OK;
     }
-    if (is_final(ait_status_code(status))) return status;
+    if (is_final(ait_status_code(status)) || (parts->plans_only && parts->plan_count == 1)) return status;
     ait_text_printf(reason, "plan '%s' cannot be loaded: %s", plan->target, ait_status_message(status));
     ait_status_ignore(status);
   }
+  if (parts->plans_only && parts->plan_count) return ait_error(AIT_CODE_UNAVAILABLE, "no plan can run here: %s", reason->data ? reason->data : "");
   AIT_TRY(ait_plan_compile(m->allocator, PORTABLE_BACKEND, NULL, m->region, m->weights, cpu, NULL, &m->own_plan));
   m->target = "portable";
   return load_plan(m, &m->own_plan, cpu);
@@ -137,8 +142,15 @@ cleanup:
 ait_status ait_model_create(ait_allocator a, const ait_region *portable, ait_weights weights, const ait_plan *plan, void *owner,
                             void (*owner_release)(void *owner), ait_model **out) {
   ait_model_parts parts = {
-    .allocator = a, .portable = portable, .weights = weights, .plans = plan, .plan_count = plan != NULL, .cpu_mask = UINT64_MAX,
-    .owner = owner, .owner_release = owner_release,
+      .allocator = a,
+      .portable = portable,
+      .weights = weights,
+      .plans = plan,
+      .plan_count = plan != NULL,
+                           .plans_only = true,
+      .cpu_mask = UINT64_MAX,
+      .owner = owner,
+      .owner_release = owner_release,
   };
   return ait_model_build(&parts, out);
 }

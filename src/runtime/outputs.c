@@ -19,17 +19,20 @@ static ait_status check_memory(const ait_session *s, uint32_t k, const ait_value
   if (port->kind != AIT_VALUE_TENSOR) return refuse(s, k, ait_error(AIT_CODE_INVALID_ARGUMENT, "the output is not a tensor"));
   const ait_tensor *t = &given->as.tensor;
   if (t->dtype != port->dtype) {
-    return refuse(s, k, ait_error(AIT_CODE_INVALID_ARGUMENT, "dtype is %s, must be %s", ait_dtype_name(t->dtype), ait_dtype_name(port->dtype)));
+    return refuse(s, k,
+                  ait_error(AIT_CODE_INVALID_ARGUMENT, "dtype is %s, must be %s", ait_dtype_name(t->dtype), ait_dtype_name(port->dtype)));
   }
   if (!ait_tensor_is_contiguous(t)) return refuse(s, k, ait_error(AIT_CODE_INVALID_ARGUMENT, "it is not contiguous"));
   if (port->rank < 0) return AIT_OK;
-  if (t->rank != port->rank) return refuse(s, k, ait_error(AIT_CODE_INVALID_ARGUMENT, "has %d dimensions, must have %d", t->rank, port->rank));
+  if (t->rank != port->rank)
+    return refuse(s, k, ait_error(AIT_CODE_INVALID_ARGUMENT, "has %d dimensions, must have %d", t->rank, port->rank));
   *out_known = true;
   for (int32_t d = 0; d < t->rank; ++d) {
     int64_t want;
     if (!ait_dim_eval(m->region->dims, s->symbols, m->region->values[result->arg.as.value].shape[d], &want)) *out_known = false;
     else if (t->shape[d] != want) {
-      return refuse(s, k, ait_error(AIT_CODE_INVALID_ARGUMENT, "dimension %d is %lld, must be %lld", d, (long long)t->shape[d], (long long)want));
+      return refuse(s, k,
+                    ait_error(AIT_CODE_INVALID_ARGUMENT, "dimension %d is %lld, must be %lld", d, (long long)t->shape[d], (long long)want));
     }
   }
   return AIT_OK;
@@ -44,7 +47,8 @@ static bool is_apart(const ait_session *s, const ait_value *inputs, const ait_va
   }
   for (uint32_t i = 0; i < m->output_count; ++i) {
     if (i != k && outputs[i].kind == AIT_VALUE_TENSOR && ait_tensors_overlap(t, &outputs[i].as.tensor)) return false;
-    if (i < k && s->results[i].direct && s->results[i].step == s->results[k].step && s->results[i].output == s->results[k].output) return false;
+    if (i < k && s->results[i].direct && s->results[i].step == s->results[k].step && s->results[i].output == s->results[k].output)
+      return false;
   }
   for (size_t i = 0; i < m->state_count; ++i) {
     if (ait_tensors_overlap(t, &s->states[i])) return false;
@@ -113,7 +117,8 @@ static ait_status find_target(ait_session *s, const ait_value *inputs, ait_sessi
   } else {
     return ait_error(AIT_CODE_INVALID_MODEL, "input %d is changed, but is not a tensor", o->user_index);
   }
-  if (made->kind != AIT_VALUE_TENSOR) return ait_error(AIT_CODE_INTERNAL, "backend '%s' gave no new contents of '%s'", step->backend->name, name);
+  if (made->kind != AIT_VALUE_TENSOR)
+    return ait_error(AIT_CODE_INTERNAL, "backend '%s' gave no new contents of '%s'", step->backend->name, name);
   if (!ait_tensor_same_shape(&made->as.tensor, c->target)) {
     return ait_error(AIT_CODE_INVALID_MODEL, "new contents of '%s' have another shape", name);
   }

@@ -36,8 +36,8 @@ static ait_status number_values(ait_plan *plan, const ait_region *region) {
   return AIT_OK;
 }
 
-static ait_status compile_step(ait_plan *plan, const ait_backend *backend, const char *options, const ait_region *region, ait_weights weights,
-                               uint64_t cpu_mask) {
+static ait_status compile_step(ait_plan *plan, const ait_backend *backend, const char *options, const ait_region *region,
+                               ait_weights weights, uint64_t cpu_mask) {
   ait_allocator a = plan->allocator;
   ait_plan_step *s = &plan->steps[0];
   AIT_TRY(ait_region_interface(a, region, &s->region));

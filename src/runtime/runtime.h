@@ -14,6 +14,7 @@ typedef struct ait_model_parts {
   ait_weights weights;
   const ait_plan *plans; /* tried in this order; the first that this CPU and its backends can take is run */
   size_t plan_count;     /* 0: the portable region runs on the reference backend */
+  bool plans_only;       /* a model that none of its plans can run is an error: no falling back to the portable region */
   uint64_t cpu_mask;     /* features that may be used */
   const char *manifest;  /* JSON text, or NULL */
   void *owner;
@@ -21,7 +22,7 @@ typedef struct ait_model_parts {
 } ait_model_parts;
 ait_status ait_model_build(const ait_model_parts *parts, ait_model **out) AIT_MUST_USE;
 
-/* The same with at most one plan and every CPU feature. The importer, the tuner and the tests make models this way. */
+/* The same with at most one plan, which must run, and every CPU feature. The importer, the tuner and the tests make models this way. */
 ait_status ait_model_create(ait_allocator a, const ait_region *portable, ait_weights weights, const ait_plan *plan, void *owner,
                             void (*owner_release)(void *owner), ait_model **out) AIT_MUST_USE;
 

@@ -256,8 +256,12 @@ static ait_status run_step(ait_session *s, uint32_t index, const ait_value *outp
   place_inputs(s, index);
   place_outputs(s, index, outputs);
   ait_run_context context = {
-    .struct_size = sizeof context, .allocator = s->allocator, .pool = s->pool, .inputs = s->steps[index].inputs,
-    .outputs = s->steps[index].outputs, .profile = s->profile,
+      .struct_size = sizeof context,
+      .allocator = s->allocator,
+      .pool = s->pool,
+      .inputs = s->steps[index].inputs,
+      .outputs = s->steps[index].outputs,
+      .profile = s->profile,
   };
   AIT_TRY(step->backend->run(s->steps[index].instance, &context));
   return take_outputs(s, index);

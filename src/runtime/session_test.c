@@ -196,7 +196,11 @@ static void test_scalars(void **state) {
   ait_model *model = make_model(&r, NULL, 0);
   ait_session *s = make_session(model);
   float x[3] = {1, 2, 3};
-  ait_value in[5] = {{.kind = AIT_VALUE_INT, .as.i = 3}, vector(x, 3), {.kind = AIT_VALUE_FLOAT, .as.f = 2.0}, {.kind = AIT_VALUE_NONE}, {.kind = AIT_VALUE_BOOL}};
+  ait_value in[5] = {{.kind = AIT_VALUE_INT, .as.i = 3},
+                     vector(x, 3),
+                     {.kind = AIT_VALUE_FLOAT, .as.f = 2.0},
+                     {.kind = AIT_VALUE_NONE},
+                     {.kind = AIT_VALUE_BOOL}};
   ait_value out[7] = {0};
   ok(ait_session_run(s, in, 5, out, 7));
   assert_true(out[0].kind == AIT_VALUE_INT && out[0].as.i == 3);
@@ -222,12 +226,18 @@ static void test_plan_falls_back(void **state) {
   ok(ait_weight_store_create(ait_allocator_default(), &store));
   ok(toy_add_weight(store, "w", w, 2, (int64_t[]){3, 2}));
   ait_plan plans[2];
-  ok(ait_plan_compile(ait_allocator_default(), "reference", "precision=fp64", &r, ait_weight_store_provider(store), UINT64_MAX, "x", &plans[0]));
+  ok(ait_plan_compile(ait_allocator_default(), "reference", "precision=fp64", &r, ait_weight_store_provider(store), UINT64_MAX, "x",
+                      &plans[0]));
   ok(ait_plan_compile(ait_allocator_default(), "reference", NULL, &r, ait_weight_store_provider(store), UINT64_MAX, "broken", &plans[1]));
   plans[0].cpu_needed = (uint64_t)1 << 40;
   memset(plans[1].steps[0].blob.data, 'x', 8);
   ait_model_parts parts = {
-    .allocator = ait_allocator_default(), .portable = &r, .weights = ait_weight_store_provider(store), .plans = plans, .plan_count = 2, .cpu_mask = UINT64_MAX,
+      .allocator = ait_allocator_default(),
+      .portable = &r,
+      .weights = ait_weight_store_provider(store),
+      .plans = plans,
+      .plan_count = 2,
+      .cpu_mask = UINT64_MAX,
   };
   ait_model *model;
   ok(ait_model_build(&parts, &model));
@@ -274,7 +284,8 @@ static void *count_up(void *argument) {
   for (int i = 1; !status && i <= 50; ++i) {
     ait_value in = vector(x, 4), out[2] = {0};
     status = ait_session_run(s, &in, 1, out, 2);
-    if (!status && ((const float *)out[0].as.tensor.data)[1] != 20 + 2 * (float)i) status = ait_error(AIT_CODE_INTERNAL, "wrong sum in run %d", i);
+    if (!status && ((const float *)out[0].as.tensor.data)[1] != 20 + 2 * (float)i)
+      status = ait_error(AIT_CODE_INTERNAL, "wrong sum in run %d", i);
   }
   ait_session_destroy(s);
   return status;
@@ -383,9 +394,17 @@ static void test_steady_state(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_run),          cmocka_unit_test(test_state),           cmocka_unit_test(test_functional_state), cmocka_unit_test(test_swap),
-    cmocka_unit_test(test_mutated_inputs), cmocka_unit_test(test_scalars),       cmocka_unit_test(test_plan_falls_back),  cmocka_unit_test(test_weights_must_fit),
-    cmocka_unit_test(test_threads),      cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_steady_state),
+      cmocka_unit_test(test_run),
+      cmocka_unit_test(test_state),
+      cmocka_unit_test(test_functional_state),
+      cmocka_unit_test(test_swap),
+      cmocka_unit_test(test_mutated_inputs),
+      cmocka_unit_test(test_scalars),
+      cmocka_unit_test(test_plan_falls_back),
+      cmocka_unit_test(test_weights_must_fit),
+      cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_out_of_memory),
+      cmocka_unit_test(test_steady_state),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,8 @@ static ait_status check_fit(const ait_region *r, const ait_region_input *in, con
   if (fits(r, &r->values[in->value], t)) return AIT_OK;
   char shape[256];
   ait_tensor_shape_text(t, shape, sizeof shape);
-  return ait_error(AIT_CODE_INVALID_MODEL, "weight '%s' is %s %s, the graph declares another type", in->name, ait_dtype_name(t->dtype), shape);
+  return ait_error(AIT_CODE_INVALID_MODEL, "weight '%s' is %s %s, the graph declares another type", in->name, ait_dtype_name(t->dtype),
+                   shape);
 }
 
 ait_status ait_model_check_weights(const ait_region *region, const ait_weights *weights) {
@@ -138,7 +139,8 @@ static ait_status group_states(ait_model *m) {
 
 static size_t most_states(const ait_model *m) {
   size_t n = (size_t)m->region->input_count + m->region->output_count;
-  for (uint32_t s = 0; s < m->plan->step_count; ++s) n += (size_t)m->steps[s].plan->region->input_count + m->steps[s].plan->region->output_count;
+  for (uint32_t s = 0; s < m->plan->step_count; ++s)
+    n += (size_t)m->steps[s].plan->region->input_count + m->steps[s].plan->region->output_count;
   return n;
 }
 
