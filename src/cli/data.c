@@ -23,7 +23,7 @@ ait_status cli_model_open(const cli_args *args, const char *path, const char *ba
   ait_status status = ait_model_import(path, &options, out);
   /* Never slower in silence: the file's best plan does not run here. */
   if (status == AIT_OK && *ait_model_reason(*out) && !cli_flag(args, "quiet")) {
-    fprintf(stderr, "note: %s; running the %s graph instead\n", ait_model_reason(*out), ait_model_target(*out));
+    fprintf(stderr, "note: %s; running %s instead\n", ait_model_reason(*out), ait_model_target(*out));
   }
   return status;
 }

@@ -157,8 +157,8 @@ static void test_threads(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_best_plan), cmocka_unit_test(test_portable),
-                                     cmocka_unit_test(test_earlier_formats), cmocka_unit_test(test_plan_must_run), cmocka_unit_test(test_not_there),
-                                     cmocka_unit_test(test_threads)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_best_plan),       cmocka_unit_test(test_portable),
+                                     cmocka_unit_test(test_earlier_formats), cmocka_unit_test(test_plan_must_run),
+                                     cmocka_unit_test(test_not_there),       cmocka_unit_test(test_threads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,7 +72,8 @@ static ait_status try_plans(ait_model *m, const ait_model_parts *parts, ait_text
     ait_text_printf(reason, "plan '%s' cannot be loaded: %s", plan->target, ait_status_message(status));
     ait_status_ignore(status);
   }
-  if (parts->plans_only && parts->plan_count) return ait_error(AIT_CODE_UNAVAILABLE, "no plan can run here: %s", reason->data ? reason->data : "");
+  if (parts->plans_only && parts->plan_count)
+    return ait_error(AIT_CODE_UNAVAILABLE, "no plan can run here: %s", reason->data ? reason->data : "");
   AIT_TRY(ait_plan_compile(m->allocator, PORTABLE_BACKEND, NULL, m->region, m->weights, cpu, NULL, &m->own_plan));
   m->target = "portable";
   return load_plan(m, &m->own_plan, cpu);
@@ -147,7 +148,7 @@ ait_status ait_model_create(ait_allocator a, const ait_region *portable, ait_wei
       .weights = weights,
       .plans = plan,
       .plan_count = plan != NULL,
-                           .plans_only = true,
+      .plans_only = true,
       .cpu_mask = UINT64_MAX,
       .owner = owner,
       .owner_release = owner_release,
