@@ -155,7 +155,9 @@ const ait_backend ait_backend_relu = {
 /* end table */
 
 /* ---- checks ----------------------------------------------------------------------------------------------------------------------*/
+#include "backends/registry.h"
 #include "ir/ir.h"
+#include "runtime/runtime.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -248,8 +250,32 @@ static void runs(void **state) {
   ait_free(a, blob.data, blob.size);
 }
 
+/* As the tuner uses it: found by name, compiled into a plan, run by a session. */
+static void runs_in_a_session(void **state) {
+  AIT_UNUSED(state);
+  ait_allocator a = ait_allocator_default();
+  fixture f = open_region(one_relu);
+  ait_plan plan;
+  ait_model *model;
+  ait_session *session;
+  float data[3] = {-1, 0, 1};
+  const int64_t shape[] = {1, 3};
+  ait_value input = ait_value_tensor(ait_tensor_borrow(data, AIT_F32, 2, shape)), output = {0};
+  assert_null(ait_backend_add(&ait_backend_relu)); /* in the tree: the line in backends.inc */
+  assert_null(ait_plan_compile(a, "relu", NULL, f.region, (ait_weights){0}, UINT64_MAX, "any", &plan));
+  assert_null(ait_model_create(a, f.region, (ait_weights){0}, &plan, NULL, NULL, &model));
+  assert_null(ait_session_create(model, NULL, &session));
+  assert_string_equal(ait_session_backend(session), "relu");
+  assert_null(ait_session_run(session, &input, 1, &output, 1));
+  assert_true(((const float *)output.as.tensor.data)[2] == 1);
+  ait_session_destroy(session);
+  ait_model_release(model);
+  ait_plan_deinit(&plan);
+  close_region(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(says_no_with_a_reason), cmocka_unit_test(refuses_damaged_blobs),
-                                     cmocka_unit_test(runs)};
+                                     cmocka_unit_test(runs), cmocka_unit_test(runs_in_a_session)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
