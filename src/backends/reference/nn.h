@@ -9,7 +9,9 @@
 #include <math.h>
 
 static inline bool ait_nn_is(const ait_ref_call *call, const char *op) { return strcmp(call->node->op, op) == 0; }
-static inline bool ait_nn_starts(const ait_ref_call *call, const char *prefix) { return strncmp(call->node->op, prefix, strlen(prefix)) == 0; }
+static inline bool ait_nn_starts(const ait_ref_call *call, const char *prefix) {
+  return strncmp(call->node->op, prefix, strlen(prefix)) == 0;
+}
 static inline int64_t ait_nn_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t ait_nn_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline const double *ait_nn_data(const ait_tensor *t) { return (const double *)t->data; }
@@ -38,10 +40,12 @@ ait_dtype ait_nn_declared_dtype(const ait_ref_call *call, uint32_t k, ait_dtype 
 /* Result k from a contiguous F64 or C128 tensor, rounded to `dtype`. Does nothing when the program does not ask for result k. */
 ait_status ait_nn_result(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values) AIT_MUST_USE;
 /* The same, laid out as torch does for operators that keep the memory format: channels last when `like` is. */
-ait_status ait_nn_result_format(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values, const ait_tensor *like) AIT_MUST_USE;
+ait_status ait_nn_result_format(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values,
+                                const ait_tensor *like) AIT_MUST_USE;
 bool ait_nn_is_channels_last(const ait_tensor *t);
 /* Result k, same shape as `like`, with the elements in the order of `like`'s strides (preserve_format). */
-ait_status ait_nn_result_like(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values, const ait_tensor *like) AIT_MUST_USE;
+ait_status ait_nn_result_like(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values,
+                              const ait_tensor *like) AIT_MUST_USE;
 static inline bool ait_nn_wants(const ait_ref_call *call, uint32_t k) { return k < call->node->result_count; }
 /* Result 0 is argument 0 itself. */
 ait_status ait_nn_alias(ait_ref_call *call) AIT_MUST_USE;
@@ -89,9 +93,15 @@ typedef struct ait_nn_gemm {
 ait_status ait_nn_gemm_run(const ait_ref_call *call, const ait_nn_gemm *g) AIT_MUST_USE;
 /* In the calling thread: C (m x n doubles, ld apart) = A B. scratch: AIT_NN_GEMM_SCRATCH doubles. */
 void ait_nn_gemm_serial(const ait_nn_mat *a, const ait_nn_mat *b, int64_t m, int64_t n, int64_t k, double *c, int64_t ld, double *scratch);
-enum { AIT_NN_MC = 64, AIT_NN_NC = 256, AIT_NN_KC = 256, AIT_NN_GEMM_SCRATCH = AIT_NN_MC * AIT_NN_KC + AIT_NN_KC * AIT_NN_NC + 2 * AIT_NN_NC * 4 };
+enum {
+  AIT_NN_MC = 64,
+  AIT_NN_NC = 256,
+  AIT_NN_KC = 256,
+  AIT_NN_GEMM_SCRATCH = AIT_NN_MC * AIT_NN_KC + AIT_NN_KC * AIT_NN_NC + 2 * AIT_NN_NC * 4
+};
 /* C = A B in parallel; C is contiguous m x n doubles. */
-ait_status ait_nn_product(const ait_ref_call *call, const ait_nn_mat *a, const ait_nn_mat *b, int64_t m, int64_t n, int64_t k, double *c) AIT_MUST_USE;
+ait_status ait_nn_product(const ait_ref_call *call, const ait_nn_mat *a, const ait_nn_mat *b, int64_t m, int64_t n, int64_t k,
+                          double *c) AIT_MUST_USE;
 /* c [batch, m, n] = a [batch, m, k] b [batch, k, n], contiguous F64 or C128. */
 ait_status ait_nn_multiply(const ait_ref_call *call, bool is_complex, int64_t batch, int64_t m, int64_t n, int64_t k, const double *a,
                            const double *b, double *c) AIT_MUST_USE;

@@ -4,7 +4,7 @@
 typedef struct activation {
   const char *name; /* operator without "aten." */
   ait_nn_fn1 fn;
-  uint32_t params;  /* scalar arguments after the tensor, handed to fn in order */
+  uint32_t params; /* scalar arguments after the tensor, handed to fn in order */
 } activation;
 
 static double relu(double x, const double *p) {
@@ -54,12 +54,23 @@ static double gelu_tanh(double x, const double *p) {
 }
 
 static const activation activations[] = {
-    {"relu", relu, 0},         {"silu", silu, 0},           {"relu6", relu6, 0},
-    {"hardsigmoid", hardsigmoid, 0}, {"hardswish", hardswish, 0}, {"softplus", softplus, 2},
-    {"mish", mish, 0},         {"elu", elu, 3},             {"celu", celu, 1},
-    {"selu", selu, 0},         {"leaky_relu", leaky_relu, 1}, {"hardtanh", hardtanh, 2},
-    {"hardshrink", hardshrink, 1}, {"softshrink", softshrink, 1}, {"threshold", threshold, 2},
-    {"log_sigmoid", log_sigmoid, 0}, {"rrelu", rrelu, 2},
+    {"relu", relu, 0},
+    {"silu", silu, 0},
+    {"relu6", relu6, 0},
+    {"hardsigmoid", hardsigmoid, 0},
+    {"hardswish", hardswish, 0},
+    {"softplus", softplus, 2},
+    {"mish", mish, 0},
+    {"elu", elu, 3},
+    {"celu", celu, 1},
+    {"selu", selu, 0},
+    {"leaky_relu", leaky_relu, 1},
+    {"hardtanh", hardtanh, 2},
+    {"hardshrink", hardshrink, 1},
+    {"softshrink", softshrink, 1},
+    {"threshold", threshold, 2},
+    {"log_sigmoid", log_sigmoid, 0},
+    {"rrelu", rrelu, 2},
 };
 
 static const activation *find(const char *op) {
@@ -70,7 +81,8 @@ static const activation *find(const char *op) {
 }
 
 /* Integer tensors: relu, relu6, hardtanh, threshold only choose among values, and do so exactly. */
-static ait_status integer_activation(ait_ref_call *call, const ait_tensor *t, const activation *a, const ait_ref_scalar *p, bool *out_done) {
+static ait_status integer_activation(ait_ref_call *call, const ait_tensor *t, const activation *a, const ait_ref_scalar *p,
+                                     bool *out_done) {
   ait_tensor x, out;
   *out_done = a->fn == relu || a->fn == relu6 || a->fn == hardtanh || a->fn == threshold;
   if (!*out_done) return AIT_OK;

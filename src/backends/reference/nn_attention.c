@@ -99,7 +99,8 @@ static void attend_jobs(void *ctx, int64_t begin, int64_t end) {
   ait_nn_doubles_free(a->call, memory, count);
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- shapes
+ * ------------------------------------------------------------------------------------------------------------------------------*/
 static ait_status group_of(const ait_ref_call *call, const ait_tensor *q, const ait_tensor *t, bool gqa, int64_t *out) {
   *out = 1;
   if (!gqa || q->rank < 3 || t->rank < 3) return AIT_OK;
@@ -153,8 +154,8 @@ static ait_status set_mask(const ait_ref_call *call, attention *a, const ait_ten
 /* torch's fused CPU path, which it takes under these conditions, gives its result the strides of the query; programs rely on them. */
 static bool is_fused(const attention *a, const ait_tensor *q, const ait_tensor *k, const ait_tensor *v) {
   return q->rank == 4 && k->rank == 4 && v->rank == 4 && a->lead_rank == 2 && a->dropout == 0 && a->width == a->value_width &&
-         (!a->mask.data || a->mask.rank == 2 || a->mask.rank == 4) && a->queries > 0 && a->keys > 0 && a->width > 0 &&
-         q->strides[3] == 1 && k->strides[3] == 1 && v->strides[3] == 1;
+         (!a->mask.data || a->mask.rank == 2 || a->mask.rank == 4) && a->queries > 0 && a->keys > 0 && a->width > 0 && q->strides[3] == 1 &&
+         k->strides[3] == 1 && v->strides[3] == 1;
 }
 
 /* The mask is argument `mask`. */

@@ -14,17 +14,17 @@
 
 void ait_nn_load(const void *p, ait_dtype dtype, int64_t stride, int64_t n, double *dst) {
   switch (dtype) {
-  case AIT_F32: LOAD_ROW(float, ); break;
-  case AIT_F64: LOAD_ROW(double, ); break;
-  case AIT_F16: LOAD_ROW(uint16_t, ait_f16_to_f32); break;
-  case AIT_BF16: LOAD_ROW(uint16_t, ait_bf16_to_f32); break;
-  case AIT_I64: LOAD_ROW(int64_t, ); break;
-  case AIT_I32: LOAD_ROW(int32_t, ); break;
-  default: {
-    size_t size = ait_dtype_size(dtype);
-    const char *s = p;
-    for (int64_t i = 0; i < n; ++i) dst[i] = ait_element_f64(s + i * stride * (int64_t)size, dtype);
-  }
+    case AIT_F32: LOAD_ROW(float, ); break;
+    case AIT_F64: LOAD_ROW(double, ); break;
+    case AIT_F16: LOAD_ROW(uint16_t, ait_f16_to_f32); break;
+    case AIT_BF16: LOAD_ROW(uint16_t, ait_bf16_to_f32); break;
+    case AIT_I64: LOAD_ROW(int64_t, ); break;
+    case AIT_I32: LOAD_ROW(int32_t, ); break;
+    default: {
+      size_t size = ait_dtype_size(dtype);
+      const char *s = p;
+      for (int64_t i = 0; i < n; ++i) dst[i] = ait_element_f64(s + i * stride * (int64_t)size, dtype);
+    }
   }
 }
 
@@ -34,26 +34,26 @@ static void load_complex(const void *p, ait_dtype dtype, int64_t stride, int64_t
   for (int64_t i = 0; i < n; ++i) ait_element_c128(s + i * stride * (int64_t)size, dtype, dst + 2 * i);
 }
 
-#define STORE_ROW(type, convert)                                                  \
-  do {                                                                            \
-    type *d = p;                                                                  \
-    if (stride == 1)                                                              \
-      for (int64_t i = 0; i < n; ++i) d[i] = (type)convert(src[i]);               \
-    else                                                                          \
-      for (int64_t i = 0; i < n; ++i) d[i * stride] = (type)convert(src[i]);      \
+#define STORE_ROW(type, convert)                                             \
+  do {                                                                       \
+    type *d = p;                                                             \
+    if (stride == 1)                                                         \
+      for (int64_t i = 0; i < n; ++i) d[i] = (type)convert(src[i]);          \
+    else                                                                     \
+      for (int64_t i = 0; i < n; ++i) d[i * stride] = (type)convert(src[i]); \
   } while (0)
 
 void ait_nn_store(void *p, ait_dtype dtype, int64_t stride, int64_t n, const double *src) {
   switch (dtype) {
-  case AIT_F32: STORE_ROW(float, ); break;
-  case AIT_F64: STORE_ROW(double, ); break;
-  case AIT_F16: STORE_ROW(uint16_t, ait_f64_to_f16); break;
-  case AIT_BF16: STORE_ROW(uint16_t, ait_f64_to_bf16); break;
-  default: {
-    size_t size = ait_dtype_size(dtype);
-    char *d = p;
-    for (int64_t i = 0; i < n; ++i) ait_element_set_f64(d + i * stride * (int64_t)size, dtype, src[i]);
-  }
+    case AIT_F32: STORE_ROW(float, ); break;
+    case AIT_F64: STORE_ROW(double, ); break;
+    case AIT_F16: STORE_ROW(uint16_t, ait_f64_to_f16); break;
+    case AIT_BF16: STORE_ROW(uint16_t, ait_f64_to_bf16); break;
+    default: {
+      size_t size = ait_dtype_size(dtype);
+      char *d = p;
+      for (int64_t i = 0; i < n; ++i) ait_element_set_f64(d + i * stride * (int64_t)size, dtype, src[i]);
+    }
   }
 }
 
@@ -85,10 +85,8 @@ static void copy_rows(void *ctx, int64_t begin, int64_t end) {
       rest /= t->shape[d];
     }
     const char *p = (const char *)t->data + offset * (int64_t)size;
-    if (job->pairs)
-      load_complex(p, t->dtype, t->strides[last], n, job->dst + r * n * width);
-    else
-      ait_nn_load(p, t->dtype, t->strides[last], n, job->dst + r * n * width);
+    if (job->pairs) load_complex(p, t->dtype, t->strides[last], n, job->dst + r * n * width);
+    else ait_nn_load(p, t->dtype, t->strides[last], n, job->dst + r * n * width);
   }
 }
 
@@ -97,10 +95,8 @@ static void copy_chunks(void *ctx, int64_t begin, int64_t end) {
   const ait_tensor *t = job->src;
   int64_t count = ait_tensor_count(t), from = begin * CHUNK, to = ait_nn_min(end * CHUNK, count), width = job->pairs ? 2 : 1;
   const char *p = (const char *)t->data + from * (int64_t)ait_dtype_size(t->dtype);
-  if (job->pairs)
-    load_complex(p, t->dtype, 1, to - from, job->dst + from * width);
-  else
-    ait_nn_load(p, t->dtype, 1, to - from, job->dst + from * width);
+  if (job->pairs) load_complex(p, t->dtype, 1, to - from, job->dst + from * width);
+  else ait_nn_load(p, t->dtype, 1, to - from, job->dst + from * width);
 }
 
 ait_status ait_nn_f64(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) {
@@ -114,10 +110,8 @@ ait_status ait_nn_numbers(const ait_ref_call *call, const ait_tensor *t, ait_ten
   int64_t count = ait_tensor_count(t);
   if (count == 0) return AIT_OK;
   copy_job job = {.src = t, .dst = out->data, .pairs = is_complex};
-  if (t->rank == 0 || ait_tensor_is_contiguous(t))
-    ait_ref_parallel(call, (count + CHUNK - 1) / CHUNK, CHUNK, copy_chunks, &job);
-  else
-    ait_ref_parallel(call, count / t->shape[t->rank - 1], t->shape[t->rank - 1], copy_rows, &job);
+  if (t->rank == 0 || ait_tensor_is_contiguous(t)) ait_ref_parallel(call, (count + CHUNK - 1) / CHUNK, CHUNK, copy_chunks, &job);
+  else ait_ref_parallel(call, count / t->shape[t->rank - 1], t->shape[t->rank - 1], copy_rows, &job);
   return AIT_OK;
 }
 
@@ -167,10 +161,8 @@ static void store_chunks(void *ctx, int64_t begin, int64_t end) {
   store_job *job = ctx;
   int64_t from = begin * CHUNK, to = ait_nn_min(end * CHUNK, ait_tensor_count(&job->dst));
   char *p = (char *)job->dst.data + from * (int64_t)ait_dtype_size(job->dst.dtype);
-  if (job->src->dtype == AIT_F64)
-    ait_nn_store(p, job->dst.dtype, 1, to - from, ait_nn_data(job->src) + from);
-  else
-    store_complex(p, job->dst.dtype, to - from, ait_nn_data(job->src) + 2 * from);
+  if (job->src->dtype == AIT_F64) ait_nn_store(p, job->dst.dtype, 1, to - from, ait_nn_data(job->src) + from);
+  else store_complex(p, job->dst.dtype, to - from, ait_nn_data(job->src) + 2 * from);
 }
 
 ait_status ait_nn_result(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values) {
@@ -250,7 +242,9 @@ double *ait_nn_doubles(const ait_ref_call *call, int64_t count) {
   return ait_alloc(call->allocator, bytes, 64);
 }
 
-void ait_nn_doubles_free(const ait_ref_call *call, double *p, int64_t count) { ait_free(call->allocator, p, (size_t)count * sizeof(double)); }
+void ait_nn_doubles_free(const ait_ref_call *call, double *p, int64_t count) {
+  ait_free(call->allocator, p, (size_t)count * sizeof(double));
+}
 
 /* ---- element-wise ------------------------------------------------------------------------------------------------------------------*/
 typedef struct map_job {

@@ -1,5 +1,5 @@
-/* Convolution in one to three dims, plain and transposed, grouped, dilated: a matrix product whose right operand, the unfolded input, is made
- * block by block. Fewer dims are three with leading ones. */
+/* Convolution in one to three dims, plain and transposed, grouped, dilated: a matrix product whose right operand, the unfolded input, is
+ * made block by block. Fewer dims are three with leading ones. */
 #include "backends/reference/nn.h"
 
 enum { DIMS = 3 };
@@ -11,7 +11,7 @@ typedef struct conv {
   const double *x;    /* [batch, in_channels, in] */
   const double *bias; /* or NULL; complex: pairs */
   ait_tensor result;
-  double *sum;         /* complex: receives the product instead of `result` */
+  double *sum; /* complex: receives the product instead of `result` */
 } conv;
 
 /* Input coordinate that output o meets with kernel tap t; false: outside. */
@@ -47,10 +47,8 @@ static void fill_row(void *ctx, int64_t batch, int64_t k, int64_t j0, int64_t n,
   for (int64_t j = j0; j < j0 + n;) {
     int64_t o2 = j % c->out[2], o1 = j / c->out[2] % c->out[1], o0 = j / (c->out[2] * c->out[1]), i0, i1;
     int64_t run = ait_nn_min(c->out[2] - o2, j0 + n - j);
-    if (source(c, 0, o0, tap0, &i0) && source(c, 1, o1, tap1, &i1))
-      fill_line(c, x + (i0 * c->in[1] + i1) * c->in[2], o2, run, tap2, dst);
-    else
-      memset(dst, 0, (size_t)run * sizeof *dst);
+    if (source(c, 0, o0, tap0, &i0) && source(c, 1, o1, tap1, &i1)) fill_line(c, x + (i0 * c->in[1] + i1) * c->in[2], o2, run, tap2, dst);
+    else memset(dst, 0, (size_t)run * sizeof *dst);
     dst += run;
     j += run;
   }
@@ -116,7 +114,8 @@ static ait_status run_complex(const ait_ref_call *call, conv *c, const double *x
   return status;
 }
 
-/* ---- shapes ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- shapes
+ * ----------------------------------------------------------------------------------------------------------------------------*/
 typedef struct conv_args {
   int32_t dims;
   int64_t stride[DIMS], pad[DIMS], dilation[DIMS], out_pad[DIMS]; /* of the `dims` dims */
@@ -210,10 +209,8 @@ static ait_status run(ait_ref_call *call, const conv_args *a) {
   if (bias) AIT_GOTO(ait_nn_numbers(call, bias, &fb));
   c.x = fx.data;
   c.bias = fb.data;
-  if (ait_dtype_is_complex(x->dtype))
-    status = run_complex(call, &c, fx.data, ait_tensor_count(&fx), fw.data, ait_tensor_count(&fw));
-  else
-    status = run_real(call, &c, fw.data);
+  if (ait_dtype_is_complex(x->dtype)) status = run_complex(call, &c, fx.data, ait_tensor_count(&fx), fw.data, ait_tensor_count(&fw));
+  else status = run_real(call, &c, fw.data);
   if (!status) status = give_result(call, &c.result, x, w);
 cleanup:
   ait_tensor_release(&c.result);

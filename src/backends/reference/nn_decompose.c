@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- triangular ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- triangular
+ * ----------------------------------------------------------------------------------------------------------------------------*/
 static void swap_rows(double *a, int64_t cols, int64_t i, int64_t j) {
   for (int64_t c = 0; i != j && c < cols; ++c) {
     double t = a[i * cols + c];
@@ -78,7 +79,8 @@ int32_t ait_nn_cholesky(double *a, int64_t n) {
   return 0;
 }
 
-/* ---- QR ------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- QR
+ * ------------------------------------------------------------------------------------------------------------------------------------*/
 /* c = (I - tau v v^T) c, where v = (1, column j of a below the diagonal). */
 static void reflect(const double *a, int64_t ld, int64_t m, int64_t j, double tau, double *c, int64_t cols, int64_t from) {
   for (int64_t k = from; k < cols && tau != 0; ++k) {
@@ -118,7 +120,8 @@ void ait_nn_qr_form(const double *a, int64_t ld, int64_t m, int64_t k, const dou
   ait_nn_qr_apply(a, ld, m, k, tau, false, q, cols);
 }
 
-/* ---- Jacobi --------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- Jacobi
+ * --------------------------------------------------------------------------------------------------------------------------------*/
 enum { SWEEPS = 60 };
 
 /* The rotation that diagonalises [[p, r], [r, q]]. */
@@ -235,7 +238,8 @@ void ait_nn_complete_basis(double *q, int64_t m, int64_t cols, int64_t from) {
   }
 }
 
-/* ---- general eigenvalues: complex Hessenberg form, shifted QR by Givens rotations, back substitution -----------------------------------------*/
+/* ---- general eigenvalues: complex Hessenberg form, shifted QR by Givens rotations, back substitution
+ * -----------------------------------------*/
 typedef double _Complex cplx;
 
 static double modulus(cplx z) { return hypot(__real__ z, __imag__ z); }

@@ -26,8 +26,8 @@ void ait_nn_eigh(double *a, int64_t n, double *w, double *v);
 void ait_nn_svd(double *a, int64_t m, int64_t n, double *s, double *v);
 /* Makes columns [from, cols) of q (m x cols) an orthonormal completion of the columns before them. */
 void ait_nn_complete_basis(double *q, int64_t m, int64_t cols, int64_t from);
-/* Eigenvalues (pairs) of the general a (n x n pairs, complex, destroyed), vectors of unit length as columns of v (n x n pairs) unless NULL. work:
- * 2 n n pairs. false: no convergence. */
+/* Eigenvalues (pairs) of the general a (n x n pairs, complex, destroyed), vectors of unit length as columns of v (n x n pairs) unless NULL.
+ * work: 2 n n pairs. false: no convergence. */
 bool ait_nn_eig(double *a, int64_t n, double *w, double *v, double *work);
 
 #endif

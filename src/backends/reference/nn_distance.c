@@ -27,7 +27,8 @@ static double norm_finish(const norm *n) {
   return n->p == 2 ? sqrt(n->sum) : pow(n->sum, 1 / n->p);
 }
 
-/* ---- vector norms ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- vector norms
+ * ------------------------------------------------------------------------------------------------------------------------*/
 /* Moduli of complex numbers replace them. */
 static ait_status moduli(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) {
   AIT_TRY(ait_nn_numbers(call, t, out));
@@ -101,8 +102,8 @@ ait_status ait_ref_vector_norm(ait_ref_call *call) {
   return vector_norm(call, p.f, reduce, keepdim);
 }
 
-/* ---- matrix norms ------------------------------------------------------------------------------------------------------------------------*/
-
+/* ---- matrix norms
+ * ------------------------------------------------------------------------------------------------------------------------*/
 
 typedef enum matrix_ord { ORD_FRO, ORD_NUC, ORD_ROW_SUM, ORD_COLUMN_SUM, ORD_SPECTRAL } matrix_ord;
 
@@ -175,7 +176,8 @@ ait_status ait_ref_matrix_norm(ait_ref_call *call) {
 /* norm.Scalar(self, p), norm.ScalarOpt_dim(self, p, dim, keepdim) and their dtype forms, frobenius_norm.dim(self, dim, keepdim) */
 ait_status ait_ref_norm(ait_ref_call *call) {
   const ait_tensor *t;
-  bool reduce[AIT_MAX_RANK], keepdim = false, frobenius = ait_nn_starts(call, "aten.frobenius"), has_dims = frobenius || strstr(call->node->op, "_dim");
+  bool reduce[AIT_MAX_RANK], keepdim = false, frobenius = ait_nn_starts(call, "aten.frobenius"),
+                             has_dims = frobenius || strstr(call->node->op, "_dim");
   uint32_t at = frobenius ? 1 : 2;
   ait_ref_scalar p = {.f = 2};
   AIT_TRY(ait_ref_tensor(call, 0, &t));
@@ -231,7 +233,8 @@ ait_status ait_ref_linalg_norm(ait_ref_call *call) {
   return matrix_norm_by(call, NULL, ord.f, dims, keepdim);
 }
 
-/* ---- distances ---------------------------------------------------------------------------------------------------------------------------*/
+/* ---- distances
+ * ---------------------------------------------------------------------------------------------------------------------------*/
 static double distance(const double *x, const double *y, int64_t n, double p) {
   norm s = {.p = p};
   for (int64_t i = 0; i < n; ++i) norm_add(&s, x[i] - y[i]);
@@ -308,7 +311,8 @@ cleanup:
 }
 
 /* Two operands broadcast, dim moved to the end: rows of n. */
-static ait_status row_pairs(const ait_ref_call *call, int64_t dim, ait_tensor *x, ait_tensor *y, int32_t *out_dim, int64_t *shape, int32_t *rank) {
+static ait_status row_pairs(const ait_ref_call *call, int64_t dim, ait_tensor *x, ait_tensor *y, int32_t *out_dim, int64_t *shape,
+                            int32_t *rank) {
   const ait_tensor *t[2];
   AIT_TRY(ait_ref_tensor(call, 0, &t[0]));
   AIT_TRY(ait_ref_tensor(call, 1, &t[1]));

@@ -59,8 +59,8 @@ static int64_t sizes(const einsum *e, const int32_t *labels, int32_t n) {
   return p;
 }
 
-/* c = a * b, keeping the labels in `keep`. Labels of both that are kept are batch; labels of both that are not, summed; labels of one operand
- * only that are not kept are summed first (by treating them as contracted with a broadcast operand). */
+/* c = a * b, keeping the labels in `keep`. Labels of both that are kept are batch; labels of both that are not, summed; labels of one
+ * operand only that are not kept are summed first (by treating them as contracted with a broadcast operand). */
 static ait_status contract(const einsum *e, const term *a, const term *b, const bool *keep, term *out) {
   int32_t batch[LABELS], left[LABELS], right[LABELS], inner[LABELS], nb = 0, nl = 0, nr = 0, ni = 0, order[2 * LABELS];
   for (int32_t d = 0; d < a->t.rank; ++d) {
@@ -94,8 +94,8 @@ static ait_status contract(const einsum *e, const term *a, const term *b, const 
     shape[i] = e->size[out->label[i]];
   }
   AIT_GOTO(ait_ref_temp(e->call, e->is_complex ? AIT_C128 : AIT_F64, nb + nl + nr, shape, &c));
-  AIT_GOTO(ait_nn_multiply(e->call, e->is_complex, sizes(e, batch, nb), sizes(e, left, nl), sizes(e, right, nr), sizes(e, inner, ni), fa.data,
-                           fb.data, c.data));
+  AIT_GOTO(ait_nn_multiply(e->call, e->is_complex, sizes(e, batch, nb), sizes(e, left, nl), sizes(e, right, nr), sizes(e, inner, ni),
+                           fa.data, fb.data, c.data));
   out->t = c;
   c = (ait_tensor){0};
 cleanup:
@@ -106,7 +106,8 @@ cleanup:
 }
 
 /* Multiplies all terms (released) and gives result 0 with dims in the order of `out`. */
-static ait_status contract_all(ait_ref_call *call, einsum *e, term *terms, uint32_t count, const int32_t *out, int32_t out_rank, ait_dtype dtype) {
+static ait_status contract_all(ait_ref_call *call, einsum *e, term *terms, uint32_t count, const int32_t *out, int32_t out_rank,
+                               ait_dtype dtype) {
   double unit_data[2] = {1, 0};
   term unit = {.t = ait_tensor_borrow(unit_data, e->is_complex ? AIT_C128 : AIT_F64, 0, NULL)};
   for (uint32_t i = 0; i < count; ++i) {
@@ -148,7 +149,8 @@ static ait_status see_sizes(const ait_ref_call *call, einsum *e, const term *x) 
 
 /* ---- einsum --------------------------------------------------------------------------------------------------------------------------*/
 /* Labels of one operand from *p up to ',' or '-' or the end. An ellipsis takes what is left of the rank, counted from its right end. */
-static ait_status parse_labels(const ait_ref_call *call, const char **p, int32_t rank, int32_t *label, int32_t *out_count, int32_t *ellipsis) {
+static ait_status parse_labels(const ait_ref_call *call, const char **p, int32_t rank, int32_t *label, int32_t *out_count,
+                               int32_t *ellipsis) {
   int32_t n = 0, named = 0;
   for (const char *q = *p; *q && *q != ',' && *q != '-'; ++q) named += label_of(*q) >= 0;
   for (; **p && **p != ',' && **p != '-'; ++*p) {
@@ -165,7 +167,8 @@ static ait_status parse_labels(const ait_ref_call *call, const char **p, int32_t
     if (l < 0 || n >= AIT_MAX_RANK) return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "einsum equation: '%c'", **p);
     label[n++] = l;
   }
-  if (rank >= 0 && n != rank) return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "einsum equation names %d dims of a rank %d tensor", n, rank);
+  if (rank >= 0 && n != rank)
+    return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "einsum equation names %d dims of a rank %d tensor", n, rank);
   *out_count = n;
   return AIT_OK;
 }
@@ -224,16 +227,19 @@ ait_status ait_ref_einsum(ait_ref_call *call) {
   uint32_t count;
   AIT_TRY(ait_ref_tensors(call, 1, &tensors, &count));
   term *terms = count ? ait_alloc_zero(call->allocator, count * sizeof *terms, 8) : NULL;
-  ait_status status = terms ? einsum_run(call, tensors, count, terms) : count ? AIT_OOM() : ait_ref_error(call, AIT_CODE_INVALID_MODEL, "no operands");
+  ait_status status = terms   ? einsum_run(call, tensors, count, terms)
+                      : count ? AIT_OOM()
+                              : ait_ref_error(call, AIT_CODE_INVALID_MODEL, "no operands");
   if (terms) release_terms(call, terms, count);
   ait_free(call->allocator, tensors, count * sizeof *tensors);
   return status;
 }
 
-/* ---- others by labels ------------------------------------------------------------------------------------------------------------------*/
+/* ---- others by labels
+ * ------------------------------------------------------------------------------------------------------------------*/
 /* The labels are given: label[i] has tensors[i].rank entries. */
-static ait_status labelled(ait_ref_call *call, const ait_tensor *tensors, uint32_t count, int32_t (*label)[AIT_MAX_RANK], const int32_t *out,
-                           int32_t out_rank) {
+static ait_status labelled(ait_ref_call *call, const ait_tensor *tensors, uint32_t count, int32_t (*label)[AIT_MAX_RANK],
+                           const int32_t *out, int32_t out_rank) {
   einsum e = {.call = call};
   term *terms = ait_alloc_zero(call->allocator, count * sizeof *terms, 8);
   if (!terms) return AIT_OOM();

@@ -1,8 +1,9 @@
-/* Discrete Fourier transforms of any length (powers of two directly, others by Bluestein's chirp), real and complex, over any dims; short-time
- * transforms. All in double. */
+/* Discrete Fourier transforms of any length (powers of two directly, others by Bluestein's chirp), real and complex, over any dims;
+ * short-time transforms. All in double. */
 #include "backends/reference/nn.h"
 
-/* ---- one line of n complex numbers (pairs) ------------------------------------------------------------------------------------------------*/
+/* ---- one line of n complex numbers (pairs)
+ * ------------------------------------------------------------------------------------------------*/
 /* work: work_size(n) doubles. sign -1: forward. */
 static int64_t chirp_length(int64_t n) {
   int64_t m = 1;
@@ -74,7 +75,8 @@ static void fft_line(double *x, int64_t n, int sign, double *work) {
   else bluestein(x, n, sign, work);
 }
 
-/* ---- one dim of a tensor (C128, contiguous), in place -----------------------------------------------------------------------------------------*/
+/* ---- one dim of a tensor (C128, contiguous), in place
+ * -----------------------------------------------------------------------------------------*/
 static ait_status fft_dim(const ait_ref_call *call, ait_tensor *t, int32_t d, int sign, double scale) {
   int64_t n = t->shape[d], inner = ait_nn_span(t, d + 1, t->rank), lines = n ? ait_tensor_count(t) / n : 0, size = 2 * n + work_size(n);
   double *line = ait_nn_doubles(call, size);
@@ -89,7 +91,8 @@ static ait_status fft_dim(const ait_ref_call *call, ait_tensor *t, int32_t d, in
   return AIT_OK;
 }
 
-/* A copy whose dim d has n elements: cut, or filled with zeros; `hermitian`: the missing second half is the mirrored conjugate of the first. */
+/* A copy whose dim d has n elements: cut, or filled with zeros; `hermitian`: the missing second half is the mirrored conjugate of the
+ * first. */
 static ait_status resize_dim(const ait_ref_call *call, ait_tensor *t, int32_t d, int64_t n, bool hermitian) {
   int64_t old = t->shape[d], inner = ait_nn_span(t, d + 1, t->rank), outer = ait_nn_span(t, 0, d), shape[AIT_MAX_RANK];
   if (n < 1) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "transform of length %lld", (long long)n);
@@ -131,17 +134,18 @@ static ait_status as_complex(const ait_ref_call *call, const ait_tensor *t, ait_
   return ait_tensor_cast(call->allocator, t, AIT_C128, out);
 }
 
-/* ---- aten.fft_* ---------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- aten.fft_*
+ * ---------------------------------------------------------------------------------------------------------------------------------*/
 typedef enum kind { C2C, R2C, C2R } kind;
 
 typedef struct transform {
   kind kind;
-  int sign;            /* of the exponent */
-  bool inverse;        /* for the meaning of norm */
+  int sign;     /* of the exponent */
+  bool inverse; /* for the meaning of norm */
   int32_t count;
   int32_t dims[AIT_MAX_RANK];
   int64_t sizes[AIT_MAX_RANK]; /* -1: as it is */
-  double scale_power;  /* each transform is scaled by n ^ -scale_power */
+  double scale_power;          /* each transform is scaled by n ^ -scale_power */
 } transform;
 
 /* norm: none "backward" scales inverses by 1/n; "forward" the others; "ortho" both by 1/sqrt(n). */
@@ -159,7 +163,8 @@ static ait_status shape_args(const ait_ref_call *call, uint32_t s_arg, uint32_t 
   AIT_TRY(ait_ref_ints(call, dim_arg, dims, &dim_count));
   bool has_dims = !ait_ref_is_none(call, dim_arg), has_s = !ait_ref_is_none(call, s_arg);
   f->count = has_dims ? dim_count : has_s ? s_count : rank;
-  if (f->count > rank || (has_s && s_count != f->count)) return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "sizes and dims of the transform");
+  if (f->count > rank || (has_s && s_count != f->count))
+    return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "sizes and dims of the transform");
   for (int32_t i = 0; i < f->count; ++i) {
     AIT_TRY(ait_ref_dim(call, has_dims ? dims[i] : rank - f->count + i, rank, &f->dims[i]));
     f->sizes[i] = has_s ? s[i] : -1;
@@ -189,7 +194,8 @@ static ait_status transform_run(const ait_ref_call *call, const transform *f, ai
   return AIT_OK;
 }
 
-/* fft_{,i}{,r,h}fft{,2,n}: self, n or s, dim, norm. "hfft" is a complex to real forward transform, "ihfft" a real to complex inverse one. */
+/* fft_{,i}{,r,h}fft{,2,n}: self, n or s, dim, norm. "hfft" is a complex to real forward transform, "ihfft" a real to complex inverse one.
+ */
 ait_status ait_ref_fft(ait_ref_call *call) {
   const char *name = call->node->op + strlen("aten.fft_");
   transform f = {.sign = -1};
@@ -210,8 +216,8 @@ cleanup:
   return status;
 }
 
-/* _fft_r2c(self, dim, normalization, onesided), _fft_c2r(self, dim, normalization, last_dim_size), _fft_c2c(self, dim, normalization, forward).
- * normalization: 0 none, 1 by sqrt(n), 2 by n */
+/* _fft_r2c(self, dim, normalization, onesided), _fft_c2r(self, dim, normalization, last_dim_size), _fft_c2c(self, dim, normalization,
+ * forward). normalization: 0 none, 1 by sqrt(n), 2 by n */
 ait_status ait_ref_fft_raw(ait_ref_call *call) {
   static const double powers[] = {0, 0.5, 1};
   const ait_tensor *t;
@@ -273,7 +279,8 @@ ait_status ait_ref_fftshift(ait_ref_call *call) {
   return AIT_OK;
 }
 
-/* ---- short-time transforms ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- short-time transforms
+ * ------------------------------------------------------------------------------------------------------------------------*/
 typedef struct stft {
   int64_t n, hop, win;
   bool normalized, onesided;
@@ -283,7 +290,8 @@ typedef struct stft {
 /* align_start: the window stands at the frame's start instead of its middle. */
 static ait_status stft_window(const ait_ref_call *call, uint32_t arg, stft *s, bool align_start) {
   ait_tensor w = {0};
-  if (s->n < 1 || s->hop < 1 || s->win < 1 || s->win > s->n) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "frame, hop or window length");
+  if (s->n < 1 || s->hop < 1 || s->win < 1 || s->win > s->n)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "frame, hop or window length");
   AIT_TRY(ait_nn_arg_or_null(call, arg, &w));
   ait_status status = AIT_OK;
   if (w.data && (w.dtype != AIT_F64 || ait_tensor_count(&w) != s->win))
@@ -330,7 +338,8 @@ static ait_status give_complex(ait_ref_call *call, ait_tensor *x, bool complex, 
 /* stft.center: the signal padded by half a frame on both sides first */
 static ait_status pad_signal(const ait_ref_call *call, int64_t half, const char *mode, ait_tensor *x) {
   int64_t n = x->shape[x->rank - 1], rows = n ? ait_tensor_count(x) / n : 0, shape[AIT_MAX_RANK];
-  bool reflect = !mode || strcmp(mode, "reflect") == 0, constant = mode && strcmp(mode, "constant") == 0, edge = mode && strcmp(mode, "replicate") == 0;
+  bool reflect = !mode || strcmp(mode, "reflect") == 0, constant = mode && strcmp(mode, "constant") == 0,
+       edge = mode && strcmp(mode, "replicate") == 0;
   if (!reflect && !constant && !edge) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "padding mode '%s'", mode);
   if (n < 1 || (reflect && half >= n)) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the signal is shorter than half a frame");
   ait_tensor out;
@@ -350,7 +359,8 @@ static ait_status pad_signal(const ait_ref_call *call, int64_t half, const char 
   return AIT_OK;
 }
 
-/* aten.stft.center: self, n_fft, hop, win, window, center, pad_mode, ..; aten.stft: self, n_fft, hop, win, window, normalized, onesided, return_complex, align_to_window */
+/* aten.stft.center: self, n_fft, hop, win, window, center, pad_mode, ..; aten.stft: self, n_fft, hop, win, window, normalized, onesided,
+ * return_complex, align_to_window */
 ait_status ait_ref_stft(ait_ref_call *call) {
   const ait_tensor *t;
   stft s = {0};
@@ -407,14 +417,18 @@ static void overlap(const stft *s, const double *spectrum, bool real, int64_t fr
   }
 }
 
-static ait_status istft_run(ait_ref_call *call, const stft *s, const ait_tensor *t, const ait_tensor *x, bool center, int64_t length, bool complex) {
+static ait_status istft_run(ait_ref_call *call, const stft *s, const ait_tensor *t, const ait_tensor *x, bool center, int64_t length,
+                            bool complex) {
   bool pairs = !ait_dtype_is_complex(t->dtype);
   int32_t rank = x->rank - pairs;
   if (rank < 2 || rank > 3) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "spectrum of rank %d", t->rank);
   int64_t frames = x->shape[rank - 1], bins = x->shape[rank - 2], batch = rank == 3 ? x->shape[0] : 1;
   if (bins != (s->onesided ? s->n / 2 + 1 : s->n)) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%lld bins", (long long)bins);
   int64_t full = s->n + s->hop * (frames - 1), start = center ? s->n / 2 : 0;
-  int64_t end = length >= 0 ? start + length : center ? full - s->n / 2 : full, n = end - start, size = 3 * full + 2 * s->n + work_size(s->n);
+  int64_t end = length >= 0 ? start + length
+                : center    ? full - s->n / 2
+                            : full,
+          n = end - start, size = 3 * full + 2 * s->n + work_size(s->n);
   if (n < 1 || frames < 1) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "nothing is left of the signal");
   double *memory = ait_nn_doubles(call, size);
   if (!memory) return AIT_OOM();

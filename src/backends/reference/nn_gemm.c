@@ -144,10 +144,8 @@ static void gemm_block(const gemm_job *job, int64_t index, double *scratch, doub
   memset(c, 0, (size_t)(rows_all * AIT_NN_NC) * sizeof *c);
   for (int64_t k0 = 0; k0 < g->k; k0 += AIT_NN_KC) {
     int64_t kn = ait_nn_min(AIT_NN_KC, g->k - k0);
-    if (g->fill_b)
-      fill_panels(g, batch, k0, kn, j0, cols, pb, row);
-    else
-      pack_b(&b, j0, cols, k0, kn, pb, row);
+    if (g->fill_b) fill_panels(g, batch, k0, kn, j0, cols, pb, row);
+    else pack_b(&b, j0, cols, k0, kn, pb, row);
     for (int64_t i0 = 0; i0 < rows_all; i0 += AIT_NN_MC) {
       int64_t rows = ait_nn_min(AIT_NN_MC, rows_all - i0);
       pack_a(&a, i_begin + i0, rows, k0, kn, pa, row);

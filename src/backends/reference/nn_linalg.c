@@ -56,18 +56,19 @@ static ait_dtype dtype_of(const ait_ref_call *call, uint32_t k) {
 }
 
 /* Result k from values; integers go through an I32 tensor that is handed over. */
-static ait_status give(ait_ref_call *call, uint32_t k, const ait_tensor *values) { return ait_nn_result(call, k, dtype_of(call, k), values); }
+static ait_status give(ait_ref_call *call, uint32_t k, const ait_tensor *values) {
+  return ait_nn_result(call, k, dtype_of(call, k), values);
+}
 static void hand_over(ait_ref_call *call, uint32_t k, ait_tensor *t) {
   if (!ait_nn_wants(call, k)) return;
   ait_ref_set(call, k, *t);
   *t = (ait_tensor){0};
 }
 
-static ait_status singular(const ait_ref_call *call) {
-  return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the matrix is singular");
-}
+static ait_status singular(const ait_ref_call *call) { return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the matrix is singular"); }
 
-/* ---- factorisations ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- factorisations
+ * ------------------------------------------------------------------------------------------------------------------------*/
 /* An LU of every matrix of x in place; pivots [.., min(m, n)] and info [..] as I32. */
 static ait_status factor(const ait_ref_call *call, mats *x, bool pivot, ait_tensor *pivots, ait_tensor *info) {
   int64_t k = ait_nn_min(x->m, x->n);
@@ -208,7 +209,8 @@ cleanup:
   return status;
 }
 
-/* ---- QR --------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- QR
+ * --------------------------------------------------------------------------------------------------------------------------------------*/
 /* linalg_qr(A, mode), qr(self, some) */
 ait_status ait_ref_qr(ait_ref_call *call) {
   mats x = {0}, q = {0}, r = {0};
@@ -308,7 +310,8 @@ cleanup:
   return status;
 }
 
-/* ---- determinants ------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- determinants
+ * ------------------------------------------------------------------------------------------------------------------------------*/
 typedef struct determinant {
   double sign, log_abs, det;
 } determinant;
@@ -325,7 +328,8 @@ static determinant determinant_of(const double *lu, int64_t n, const int32_t *pi
   return d;
 }
 
-/* The determinant of the transpose is the same, and torch factors that when the matrix is row-major: it is what LAPACK reads without a copy. */
+/* The determinant of the transpose is the same, and torch factors that when the matrix is row-major: it is what LAPACK reads without a
+ * copy. */
 static ait_status as_torch_factors(const ait_ref_call *call, mats *x) {
   const ait_tensor *t;
   AIT_TRY(ait_ref_tensor(call, 0, &t));
@@ -370,7 +374,8 @@ cleanup:
   return status;
 }
 
-/* ---- solving -----------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- solving
+ * -----------------------------------------------------------------------------------------------------------------------------------*/
 /* Lead dims of both broadcast; copies in double. */
 static ait_status broadcast_pair(const ait_ref_call *call, const ait_tensor *a, const ait_tensor *b, mats *out_a, mats *out_b) {
   ait_tensor la = *a, lb = *b;
@@ -389,7 +394,8 @@ static ait_status broadcast_pair(const ait_ref_call *call, const ait_tensor *a, 
 }
 
 /* X with A X = B, or X A = B by transposing. */
-static void solve_one(const double *lu, int64_t n, const int32_t *pivots, bool left, bool adjoint, double *b, int64_t bm, int64_t bn, double *work) {
+static void solve_one(const double *lu, int64_t n, const int32_t *pivots, bool left, bool adjoint, double *b, int64_t bm, int64_t bn,
+                      double *work) {
   if (left) {
     ait_nn_lu_solve(lu, n, pivots, adjoint, b, bn);
     return;
@@ -558,7 +564,8 @@ ait_status ait_ref_tensorsolve(ait_ref_call *call) {
   mats a = {0};
   ait_status status;
   n = ait_tensor_count(tb);
-  if (ait_tensor_count(ta) != n * n || tb->rank > ta->rank) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the tensor is not square");
+  if (ait_tensor_count(ta) != n * n || tb->rank > ta->rank)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the tensor is not square");
   AIT_GOTO(ait_nn_f64(call, &v, &fa));
   AIT_GOTO(ait_nn_f64(call, tb, &fb));
   ait_tensor square = ait_tensor_borrow(fa.data, AIT_F64, 2, (int64_t[]){n, n});
@@ -647,7 +654,8 @@ ait_status ait_ref_check_errors(ait_ref_call *call) {
              : AIT_OK;
 }
 
-/* ---- LDL with the pivoting of Bunch and Kaufman, stored as LAPACK's sytrf stores it (lower) -----------------------------------------------------*/
+/* ---- LDL with the pivoting of Bunch and Kaufman, stored as LAPACK's sytrf stores it (lower)
+ * -----------------------------------------------------*/
 /* Exchanges rows and columns k and p of the symmetric matrix whose lower triangle is given; columns before k stay. */
 static void swap_symmetric(double *a, int64_t n, int64_t k, int64_t p) {
   double t;

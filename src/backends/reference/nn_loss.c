@@ -14,7 +14,8 @@ static ait_status reduce(ait_ref_call *call, int64_t reduction, const ait_tensor
   return ait_nn_result(call, 0, dtype, &scalar);
 }
 
-/* ---- element by element ----------------------------------------------------------------------------------------------------------------------*/
+/* ---- element by element
+ * ----------------------------------------------------------------------------------------------------------------------*/
 typedef double (*loss_fn)(double x, double y, const double *p);
 
 static double mse(double x, double y, const double *p) {
@@ -38,7 +39,9 @@ static double soft_margin(double x, double y, const double *p) {
   double z = -x * y;
   return z > 0 ? z + log1p(exp(-z)) : log1p(exp(z));
 }
-static double hinge_embedding(double x, double y, const double *p) { return y == 1 ? x : y == -1 ? fmax(0, p[0] - x) : fmax(0, p[0] - x) + x; }
+static double hinge_embedding(double x, double y, const double *p) {
+  return y == 1 ? x : y == -1 ? fmax(0, p[0] - x) : fmax(0, p[0] - x) + x;
+}
 static double kl(double x, double y, const double *p) {
   if (p[0] != 0) return exp(y) * (y - x); /* the target is a logarithm, too */
   return y > 0 ? y * (log(y) - x) : y == 0 ? 0 : NAN;
@@ -101,9 +104,12 @@ typedef struct loss_row {
 
 #define NO AIT_NO_INDEX
 static const loss_row loss_rows[] = {
-    {"aten.mse_loss", mse, 2, NO, NO},           {"aten.l1_loss", l1, 2, NO, NO},
-    {"aten.smooth_l1_loss", smooth_l1, 2, 3, NO}, {"aten.huber_loss", huber, 2, 3, NO},
-    {"aten.soft_margin_loss", soft_margin, 2, NO, NO}, {"aten.hinge_embedding_loss", hinge_embedding, 3, 2, NO},
+    {"aten.mse_loss", mse, 2, NO, NO},
+    {"aten.l1_loss", l1, 2, NO, NO},
+    {"aten.smooth_l1_loss", smooth_l1, 2, 3, NO},
+    {"aten.huber_loss", huber, 2, 3, NO},
+    {"aten.soft_margin_loss", soft_margin, 2, NO, NO},
+    {"aten.hinge_embedding_loss", hinge_embedding, 3, 2, NO},
     {"aten.binary_cross_entropy", bce, 3, NO, 2},
 };
 
@@ -166,7 +172,8 @@ cleanup:
   return status;
 }
 
-/* ---- classes ------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- classes
+ * ------------------------------------------------------------------------------------------------------------------------------------*/
 typedef struct classes {
   ait_tensor x;      /* [batch, classes, inner] doubles; log-probabilities */
   ait_tensor target; /* I64 [batch, inner], or F64 probabilities like x */
@@ -200,7 +207,8 @@ static ait_status class_loss(const ait_ref_call *call, const classes *c, int64_t
   }
   int64_t y = ((const int64_t *)c->target.data)[b * c->inner + i];
   if (y == c->ignore) return AIT_OK;
-  if (y < 0 || y >= c->count) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "class %lld of %lld", (long long)y, (long long)c->count);
+  if (y < 0 || y >= c->count)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "class %lld of %lld", (long long)y, (long long)c->count);
   *weight = w ? w[y] : 1;
   *loss = -x[y * c->inner] * *weight;
   if (c->smoothing > 0) {
@@ -335,7 +343,8 @@ cleanup:
   return status;
 }
 
-/* ---- pairs and triplets ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- pairs and triplets
+ * ----------------------------------------------------------------------------------------------------------------------------*/
 /* margin_ranking_loss(x1, x2, target, margin, reduction): max(0, -y (x1 - x2) + margin) */
 ait_status ait_ref_margin_ranking(ait_ref_call *call) {
   const ait_tensor *t[3];
@@ -431,7 +440,8 @@ cleanup:
   return status;
 }
 
-/* ---- connectionist temporal classification (Graves et al., 2006): forward variables in logarithms ---------------------------------------------------*/
+/* ---- connectionist temporal classification (Graves et al., 2006): forward variables in logarithms
+ * ---------------------------------------------------*/
 static double log_add(double a, double b) {
   double top = a > b ? a : b;
   return top == -INFINITY ? top : top + log1p(exp((a > b ? b : a) - top));

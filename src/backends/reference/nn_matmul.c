@@ -435,7 +435,8 @@ cleanup:
   return status;
 }
 
-/* Rows of input [s, k], sorted by group: rows offs[i-1] .. offs[i] times weight[i] of [groups, k, n]; rows after the last group are zero. */
+/* Rows of input [s, k], sorted by group: rows offs[i-1] .. offs[i] times weight[i] of [groups, k, n]; rows after the last group are zero.
+ */
 ait_status ait_ref_grouped_mm(ait_ref_call *call) {
   const ait_tensor *x, *w, *offsets;
   AIT_TRY(two(call, 0, &x, &w, 2, 3));

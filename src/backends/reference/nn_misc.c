@@ -1,7 +1,8 @@
 /* Operators that belong to no family: windows, grids, histograms, trapezoids, quantiles, dense and sparse layouts, matrix views. */
 #include "backends/reference/nn.h"
 
-/* ---- windows -------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- windows
+ * -------------------------------------------------------------------------------------------------------------------------------*/
 /* 10.25.2 of the DLMF */
 static double bessel_i0(double x) {
   double y = x * x / 4, term = 1, sum = 1;
@@ -65,7 +66,8 @@ ait_status ait_ref_affine_grid(ait_ref_call *call) {
   AIT_TRY(ait_ref_bool(call, 2, &align));
   AIT_GOTO(ait_nn_arg(call, 0, &theta));
   int64_t d = rank - 2;
-  if ((d != 2 && d != 3) || ait_tensor_count(&theta) != size[0] * d * (d + 1)) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "shapes"));
+  if ((d != 2 && d != 3) || ait_tensor_count(&theta) != size[0] * d * (d + 1))
+    AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "shapes"));
   shape[0] = size[0];
   for (int64_t i = 0; i < d; ++i) shape[1 + i] = size[2 + i];
   shape[1 + d] = d;
@@ -199,7 +201,8 @@ cleanup:
   return status;
 }
 
-/* ---- along a dim: [outer, n, inner] ------------------------------------------------------------------------------------------------------------*/
+/* ---- along a dim: [outer, n, inner]
+ * ------------------------------------------------------------------------------------------------------------*/
 /* trapezoid, trapz, cumulative_trapezoid; .dx: y, dx, dim; .x: y, x, dim */
 ait_status ait_ref_trapezoid(ait_ref_call *call) {
   bool cumulative = ait_nn_starts(call, "aten.cumulative"), spaced = ait_ends_with(call->node->op, ".x");
@@ -321,7 +324,8 @@ cleanup:
   return status;
 }
 
-/* ---- layouts and views ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- layouts and views
+ * ----------------------------------------------------------------------------------------------------------------------------*/
 /* Every tensor here is dense: a sparse one is the dense one that it stands for. to_sparse, to_dense */
 ait_status ait_ref_layout_copy(ait_ref_call *call) {
   const ait_tensor *t;

@@ -44,7 +44,8 @@ static void scale_channels(void *ctx, int64_t begin, int64_t end) {
   }
 }
 
-/* A running statistic is a buffer of the model: written where it is. What the loader mapped read-only and no node is known to change is left alone. */
+/* A running statistic is a buffer of the model: written where it is. What the loader mapped read-only and no node is known to change is
+ * left alone. */
 static void update_running(const ait_ref_call *call, uint32_t arg, const double *stat, int64_t n, double momentum, double correction) {
   const ait_tensor *t = ait_ref_tensor_or_null(call, arg);
   if (!t || t->rank != 1 || t->shape[0] != n) return;
@@ -84,8 +85,8 @@ static ait_status vector_result(ait_ref_call *call, uint32_t k, ait_dtype dtype,
 typedef struct batch_form {
   const char *op;
   uint32_t mean, training, momentum, eps; /* argument positions; training AIT_NO_INDEX: see `always` */
-  bool always;      /* trains whatever the argument */
-  bool functional;  /* new statistics are results 3 and 4, not written in place */
+  bool always;                            /* trains whatever the argument */
+  bool functional;                        /* new statistics are results 3 and 4, not written in place */
 } batch_form;
 
 #define NO AIT_NO_INDEX
@@ -207,10 +208,11 @@ ait_status ait_ref_instance_norm(ait_ref_call *call) {
   return status;
 }
 
-/* ---- layer, RMS, group ------------------------------------------------------------------------------------------------------------------*/
+/* ---- layer, RMS, group
+ * ------------------------------------------------------------------------------------------------------------------*/
 typedef struct row_norm {
   double *x;
-  int64_t n;       /* numbers of a row */
+  int64_t n;             /* numbers of a row */
   int64_t inner, groups; /* weight index of element i of row r: group norm's channel (r % groups) * (n / inner) + i / inner; else i */
   const double *weight, *bias;
   double *mean, *rstd; /* one per row */
@@ -243,8 +245,8 @@ static void normalise_rows(void *ctx, int64_t begin, int64_t end) {
 }
 
 /* Rows of x normalised; results 1 and 2 are mean and rstd with the given shape when the operator has them. */
-static ait_status row_norm_run(ait_ref_call *call, ait_tensor *x, int64_t rows, row_norm *j, uint32_t weight, uint32_t bias, int32_t stat_rank,
-                               const int64_t *stat_shape) {
+static ait_status row_norm_run(ait_ref_call *call, ait_tensor *x, int64_t rows, row_norm *j, uint32_t weight, uint32_t bias,
+                               int32_t stat_rank, const int64_t *stat_shape) {
   ait_tensor w = {0}, b = {0}, stats = {0};
   ait_status status;
   double *memory = ait_nn_doubles(call, 2 * rows);
@@ -364,7 +366,8 @@ ait_status ait_ref_native_group_norm(ait_ref_call *call) {
   return group_norm(call, groups, eps, 1, 2);
 }
 
-/* ---- norms of slices ----------------------------------------------------------------------------------------------------------------------*/
+/* ---- norms of slices
+ * ----------------------------------------------------------------------------------------------------------------------*/
 static double slice_norm(const double *x, const ait_tensor *t, int32_t d, int64_t index, double p) {
   int64_t inner = ait_nn_span(t, d + 1, t->rank), n = t->shape[d], outer = ait_nn_span(t, 0, d);
   double sum = 0;

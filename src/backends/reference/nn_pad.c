@@ -8,10 +8,10 @@ static int64_t source(pad_mode mode, int64_t o, int64_t before, int64_t n) {
   int64_t i = o - before;
   if (i >= 0 && i < n) return i;
   switch (mode) {
-  case PAD_REFLECT: return i < 0 ? -i : 2 * (n - 1) - i;
-  case PAD_REPLICATE: return i < 0 ? 0 : n - 1;
-  case PAD_CIRCULAR: return i < 0 ? i + n : i - n;
-  default: return -1;
+    case PAD_REFLECT: return i < 0 ? -i : 2 * (n - 1) - i;
+    case PAD_REPLICATE: return i < 0 ? 0 : n - 1;
+    case PAD_CIRCULAR: return i < 0 ? i + n : i - n;
+    default: return -1;
   }
 }
 
@@ -38,7 +38,9 @@ static ait_status pad_run(ait_ref_call *call, const int64_t *pads, int32_t count
     before[d] = padded ? pads[2 * p] : 0;
     shape[d] = x->shape[d] + before[d] + (padded ? pads[2 * p + 1] : 0);
     int64_t reach = padded ? ait_nn_max(before[d], pads[2 * p + 1]) : 0, n = x->shape[d];
-    bool outside = mode == PAD_REFLECT ? reach >= n && reach > 0 : mode == PAD_CIRCULAR ? reach > n : mode == PAD_REPLICATE && n == 0 && reach > 0;
+    bool outside = mode == PAD_REFLECT    ? reach >= n && reach > 0
+                   : mode == PAD_CIRCULAR ? reach > n
+                                          : mode == PAD_REPLICATE && n == 0 && reach > 0;
     if (shape[d] < 0 || outside)
       return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "padding %lld of a dim of %lld", (long long)reach, (long long)n);
   }
@@ -94,7 +96,9 @@ ait_status ait_ref_pad(ait_ref_call *call) {
 /* reflection_pad{1,2,3}d, replication_pad{1,2,3}d, _pad_circular; _pad_enum(self, pad, mode, value) */
 ait_status ait_ref_pad_like(ait_ref_call *call) {
   ait_ref_scalar value = {.kind = AIT_KIND_FLOAT};
-  int64_t mode = ait_nn_starts(call, "aten.reflection") ? PAD_REFLECT : ait_nn_starts(call, "aten.replication") ? PAD_REPLICATE : PAD_CIRCULAR;
+  int64_t mode = ait_nn_starts(call, "aten.reflection")    ? PAD_REFLECT
+                 : ait_nn_starts(call, "aten.replication") ? PAD_REPLICATE
+                                                           : PAD_CIRCULAR;
   if (ait_nn_is(call, "aten._pad_enum")) {
     AIT_TRY(ait_ref_int(call, 2, &mode));
     AIT_TRY(ait_ref_float_or(call, 3, 0, &value.f));
@@ -108,7 +112,8 @@ ait_status ait_ref_pad_like(ait_ref_call *call) {
   return status;
 }
 
-/* ---- patches -------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- patches
+ * -------------------------------------------------------------------------------------------------------------------------------*/
 /* [N, C, H, W] -> [N, C * kh * kw, positions] */
 ait_status ait_ref_im2col(ait_ref_call *call) {
   const ait_tensor *x;

@@ -16,9 +16,11 @@ typedef struct pool {
   int64_t *index; /* flat in the input plane; NULL for averages */
 } pool;
 
-/* ---- geometry ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- geometry
+ * ----------------------------------------------------------------------------------------------------------------------------*/
 static ait_status out_size(const ait_ref_call *call, pool *p, int32_t d) {
-  if (p->kernel[d] < 1 || p->stride[d] < 1 || p->dilation[d] < 1 || p->pad[d] < 0 || p->pad[d] * 2 > (p->kernel[d] - 1) * p->dilation[d] + 1)
+  if (p->kernel[d] < 1 || p->stride[d] < 1 || p->dilation[d] < 1 || p->pad[d] < 0 ||
+      p->pad[d] * 2 > (p->kernel[d] - 1) * p->dilation[d] + 1)
     return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "kernel, stride, dilation or padding out of range");
   int64_t room = p->in[d] + 2 * p->pad[d] - p->dilation[d] * (p->kernel[d] - 1) - 1;
   if (room < 0 && !p->ceil_mode) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the window is larger than the padded input");
@@ -48,7 +50,8 @@ static void out_shape(const pool *p, const ait_tensor *x, int64_t *shape) {
   for (int32_t i = 0; i < p->dims; ++i) shape[x->rank - p->dims + i] = p->out[DIMS - p->dims + i];
 }
 
-/* ---- one window --------------------------------------------------------------------------------------------------------------------------*/
+/* ---- one window
+ * --------------------------------------------------------------------------------------------------------------------------*/
 /* Input range [from, to) by step of output o along d; *size: how long the window is, padding included where the average counts it. */
 static void window(const pool *p, int32_t d, int64_t o, int64_t *from, int64_t *to, int64_t *step, int64_t *size) {
   if (p->adaptive) {
@@ -137,7 +140,8 @@ cleanup:
   return status;
 }
 
-/* ---- operators -----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- operators
+ * -----------------------------------------------------------------------------------------------------------------------------*/
 static int32_t dims_in_name(const ait_ref_call *call) {
   const char *digit = strpbrk(call->node->op, "123");
   return digit ? *digit - '0' : 0;
@@ -203,7 +207,8 @@ ait_status ait_ref_adaptive_pool(ait_ref_call *call) {
   return pool_run(call, &p, x);
 }
 
-/* ---- inverses --------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- inverses
+ * --------------------------------------------------------------------------------------------------------------------------------*/
 /* out (zeros, planes of `plane` elements) receives values at the given flat indices; `add`: sums up. */
 static ait_status scatter_planes(ait_ref_call *call, const ait_tensor *values, const ait_tensor *index, int32_t rank, const int64_t *shape,
                                  int32_t dims, bool add) {
@@ -249,7 +254,8 @@ ait_status ait_ref_max_pool_backward(ait_ref_call *call) {
   return scatter_planes(call, grad, index, x->rank, x->shape, 2, true);
 }
 
-/* ---- fractional max pooling (Graham, 2014): windows of one size at pseudo-random starts --------------------------------------------------------*/
+/* ---- fractional max pooling (Graham, 2014): windows of one size at pseudo-random starts
+ * --------------------------------------------------------*/
 static int64_t fractional_start(double sample, int64_t i, int64_t in, int64_t out, int64_t kernel) {
   if (i == out - 1) return in - kernel;
   double alpha = out > 1 ? (double)(in - kernel) / (double)(out - 1) : 0;
@@ -284,7 +290,8 @@ ait_status ait_ref_fractional_max_pool(ait_ref_call *call) {
   for (int32_t i = 0; i < p.dims; ++i) {
     int32_t d = DIMS - p.dims + i;
     p.kernel[d] = kernel[i], p.out[d] = size[i];
-    if (size[i] < 1 || kernel[i] + size[i] - 1 > p.in[d]) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "kernel or output too large");
+    if (size[i] < 1 || kernel[i] + size[i] - 1 > p.in[d])
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "kernel or output too large");
   }
   out_shape(&p, x, shape);
   AIT_GOTO(ait_nn_f64(call, x, &fx));

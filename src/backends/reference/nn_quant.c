@@ -7,8 +7,8 @@ static double round_to(ait_dtype compute, double v) { return compute == AIT_F32 
 static ait_dtype compute_dtype(const ait_tensor *t) { return t->dtype == AIT_F64 ? AIT_F64 : AIT_F32; }
 
 typedef struct affine {
-  ait_tensor x;            /* doubles */
-  ait_tensor scale, zero;  /* doubles; zero may be empty */
+  ait_tensor x;                                        /* doubles */
+  ait_tensor scale, zero;                              /* doubles; zero may be empty */
   int64_t divisor[AIT_MAX_RANK], blocks[AIT_MAX_RANK]; /* element i of dim d is in block i / divisor; blocks of them along d */
   int64_t low, high;
   ait_dtype compute;
@@ -111,7 +111,8 @@ ait_status ait_ref_decomposed_quant(ait_ref_call *call) {
   return status;
 }
 
-/* ---- torchao ---------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- torchao
+ * ---------------------------------------------------------------------------------------------------------------------------------*/
 static ait_status blocks_of(const ait_ref_call *call, uint32_t arg, affine *a) {
   int64_t block[AIT_MAX_RANK];
   int32_t count;
@@ -120,7 +121,8 @@ static ait_status blocks_of(const ait_ref_call *call, uint32_t arg, affine *a) {
   for (int32_t d = 0; d < count; ++d) {
     int64_t n = a->x.shape[d];
     if (block[d] == -1) block[d] = n;
-    if (block[d] < 1 || n % block[d] != 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "dim of %lld in blocks of %lld", (long long)n, (long long)block[d]);
+    if (block[d] < 1 || n % block[d] != 0)
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "dim of %lld in blocks of %lld", (long long)n, (long long)block[d]);
     a->divisor[d] = block[d];
     a->blocks[d] = n / block[d];
   }
@@ -213,7 +215,8 @@ cleanup:
   return status;
 }
 
-/* choose_qparams_affine: input, mapping_type, block_size, target_dtype, quant_min, quant_max, eps, scale_dtype, zero_point_dtype, keepdim */
+/* choose_qparams_affine: input, mapping_type, block_size, target_dtype, quant_min, quant_max, eps, scale_dtype, zero_point_dtype, keepdim
+ */
 ait_status ait_ref_choose_qparams(ait_ref_call *call) {
   const ait_tensor *t;
   const char *mapping = ait_ref_string(call, 1);
@@ -235,7 +238,8 @@ cleanup:
   return status;
 }
 
-/* ---- fake quantisation: rounded to the grid, still a float ---------------------------------------------------------------------------------------*/
+/* ---- fake quantisation: rounded to the grid, still a float
+ * ---------------------------------------------------------------------------------------*/
 /* fake_quantize_per_tensor_affine(self, scale, zero_point, min, max), per_channel with axis; _cachemask gives where it did not clip */
 ait_status ait_ref_fake_quant(ait_ref_call *call) {
   bool per_channel = strstr(call->node->op, "per_channel") != NULL;

@@ -48,7 +48,8 @@ double ait_nn_random_normal(ait_nn_random *r) {
   return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
 }
 
-/* ---- distributions: one number from parameters a and b -----------------------------------------------------------------------------------*/
+/* ---- distributions: one number from parameters a and b
+ * -----------------------------------------------------------------------------------*/
 typedef double (*distribution)(ait_nn_random *r, double a, double b);
 
 static double draw_uniform(ait_nn_random *r, double a, double b) {
@@ -137,8 +138,11 @@ ait_status ait_ref_random_from(ait_ref_call *call) {
     const char *op;
     distribution draw;
     bool two;
-  } table[] = {{"aten.uniform", draw_uniform, true}, {"aten.exponential", draw_exponential, false}, {"aten.log_normal", draw_log_normal, true},
-               {"aten.cauchy", draw_cauchy, true},   {"aten.geometric", draw_geometric, false}};
+  } table[] = {{"aten.uniform", draw_uniform, true},
+               {"aten.exponential", draw_exponential, false},
+               {"aten.log_normal", draw_log_normal, true},
+               {"aten.cauchy", draw_cauchy, true},
+               {"aten.geometric", draw_geometric, false}};
   double a, b = 0;
   AIT_TRY(ait_ref_float(call, 1, &a));
   for (size_t i = 0; i < AIT_COUNT(table); ++i) {
@@ -181,7 +185,8 @@ ait_status ait_ref_normal_inplace(ait_ref_call *call) {
   return status;
 }
 
-/* ---- parameters in tensors ---------------------------------------------------------------------------------------------------------------*/
+/* ---- parameters in tensors
+ * ---------------------------------------------------------------------------------------------------------------*/
 static ait_status from_tensors(ait_ref_call *call, ait_tensor *a, const ait_tensor *b, double b_all, distribution draw, ait_dtype dtype) {
   ait_nn_random r;
   ait_nn_random_init(call, &r);
@@ -290,7 +295,8 @@ cleanup:
   return status;
 }
 
-/* ---- integers ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- integers
+ * ----------------------------------------------------------------------------------------------------------------------------*/
 /* randint (high, size), randint.low (low, high, size), randint_like (self, high), randint_like.low_dtype (self, low, high) */
 ait_status ait_ref_randint(ait_ref_call *call) {
   bool is_like = strstr(call->node->op, "_like") != NULL, has_low = strstr(call->node->op, ".low") != NULL;
@@ -350,15 +356,15 @@ ait_status ait_ref_randperm(ait_ref_call *call) {
 /* The largest n so that the dtype holds 0 .. n - 1 exactly. */
 static int64_t integers_of(ait_dtype d) {
   switch (d) {
-  case AIT_F16: return (1 << 11) + 1;
-  case AIT_BF16: return (1 << 8) + 1;
-  case AIT_F32: return (1 << 24) + 1;
-  case AIT_F64: return ((int64_t)1 << 53) + 1;
-  case AIT_BOOL: return 2;
-  default: {
-    int64_t bits = 8 * (int64_t)ait_dtype_size(d) - (ait_dtype_kind_of(d) == AIT_KIND_INT);
-    return bits >= 63 ? INT64_MAX : (int64_t)1 << bits;
-  }
+    case AIT_F16: return (1 << 11) + 1;
+    case AIT_BF16: return (1 << 8) + 1;
+    case AIT_F32: return (1 << 24) + 1;
+    case AIT_F64: return ((int64_t)1 << 53) + 1;
+    case AIT_BOOL: return 2;
+    default: {
+      int64_t bits = 8 * (int64_t)ait_dtype_size(d) - (ait_dtype_kind_of(d) == AIT_KIND_INT);
+      return bits >= 63 ? INT64_MAX : (int64_t)1 << bits;
+    }
   }
 }
 
@@ -384,7 +390,8 @@ ait_status ait_ref_random_int(ait_ref_call *call) {
 }
 
 /* Draws n indices by weight; without replacement a drawn weight is struck out. */
-static ait_status multinomial_row(const ait_ref_call *call, ait_nn_random *r, double *w, int64_t count, int64_t n, bool replace, int64_t *out) {
+static ait_status multinomial_row(const ait_ref_call *call, ait_nn_random *r, double *w, int64_t count, int64_t n, bool replace,
+                                  int64_t *out) {
   for (int64_t s = 0; s < n; ++s) {
     double total = 0, sum = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -428,8 +435,10 @@ cleanup:
   return status;
 }
 
-/* ---- dropout -----------------------------------------------------------------------------------------------------------------------------*/
-/* One mask number per element, or per channel plane (feature dropout). Kept elements get y = x * keep_a + keep_b, dropped ones drop_value. */
+/* ---- dropout
+ * -----------------------------------------------------------------------------------------------------------------------------*/
+/* One mask number per element, or per channel plane (feature dropout). Kept elements get y = x * keep_a + keep_b, dropped ones drop_value.
+ */
 static ait_status drop(ait_ref_call *call, double p, bool features, bool alpha, bool want_mask) {
   const ait_tensor *t;
   ait_tensor x = {0}, mask = {0};

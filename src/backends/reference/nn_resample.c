@@ -140,8 +140,7 @@ static ait_status resample_dim(const ait_ref_call *call, ait_tensor *t, int32_t 
   ait_tensor out;
   AIT_TRY(ait_ref_temp(call, AIT_F64, t->rank, shape, &out));
   resample_job job = {.a = a, .x = t->data, .y = out.data, .inner = ait_nn_span(t, d + 1, t->rank)};
-  if (ait_tensor_count(&out) > 0)
-    ait_ref_parallel(call, ait_nn_span(t, 0, d) * a->out, job.inner * a->taps, resample_rows, &job);
+  if (ait_tensor_count(&out) > 0) ait_ref_parallel(call, ait_nn_span(t, 0, d) * a->out, job.inner * a->taps, resample_rows, &job);
   ait_tensor_release(t);
   *t = out;
   return AIT_OK;
@@ -213,9 +212,10 @@ static int32_t dims_in_name(const ait_ref_call *call) {
 }
 
 static resample_mode mode_in_name(const char *name) {
-  return strstr(name, "nearest_exact") || strstr(name, "nearest-exact") ? NEAREST_EXACT : strstr(name, "nearest") ? NEAREST
-         : strstr(name, "cubic")                                      ? CUBIC
-                                                                       : LINEAR;
+  return strstr(name, "nearest_exact") || strstr(name, "nearest-exact") ? NEAREST_EXACT
+         : strstr(name, "nearest")                                      ? NEAREST
+         : strstr(name, "cubic")                                        ? CUBIC
+                                                                        : LINEAR;
 }
 
 /* aten.*upsample_*.vec: input, output_size, [align_corners,] scale_factors */
@@ -250,7 +250,8 @@ ait_status ait_ref_core_upsample(ait_ref_call *call) {
   return upsample(call, &u);
 }
 
-/* ---- grid_sampler ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- grid_sampler
+ * ------------------------------------------------------------------------------------------------------------------------*/
 enum { PAD_ZEROS, PAD_BORDER, PAD_REFLECTION };
 enum { GRID_LINEAR, GRID_NEAREST, GRID_CUBIC };
 
@@ -363,7 +364,8 @@ cleanup:
   return status;
 }
 
-/* ---- shuffles: a reshape, a permutation, a reshape -----------------------------------------------------------------------------------------*/
+/* ---- shuffles: a reshape, a permutation, a reshape
+ * -----------------------------------------------------------------------------------------*/
 /* `split`: x seen with `rank` dims of these sizes and strides, already permuted; copied as result 0 of the given shape. */
 static ait_status copy_as(ait_ref_call *call, const ait_tensor *permuted, int32_t rank, const int64_t *shape) {
   ait_tensor out;
@@ -390,7 +392,8 @@ ait_status ait_ref_pixel_shuffle(ait_ref_call *call) {
   if (lead < 0 || lead + 6 > AIT_MAX_RANK || r < 1) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input of rank %d", t->rank);
   int64_t c = t->shape[lead], h = t->shape[lead + 1], w = t->shape[lead + 2];
   int64_t sc = t->strides[lead], sh = t->strides[lead + 1], sw = t->strides[lead + 2];
-  if (down ? h % r != 0 || w % r != 0 : c % (r * r) != 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "sizes are not divisible by the factor");
+  if (down ? h % r != 0 || w % r != 0 : c % (r * r) != 0)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "sizes are not divisible by the factor");
   ait_tensor v = *t;
   v.rank = lead;
   memcpy(shape, t->shape, sizeof shape);

@@ -42,8 +42,8 @@ static void cell(rnn_kind kind, int64_t n, const double *gx, const double *gh, d
 }
 
 /* out [rows, n] = x [rows, in] W^T (+ bias) */
-static ait_status affine(const ait_ref_call *call, const double *x, int64_t rows, int64_t in, const double *w, const double *bias, int64_t n,
-                         double *out) {
+static ait_status affine(const ait_ref_call *call, const double *x, int64_t rows, int64_t in, const double *w, const double *bias,
+                         int64_t n, double *out) {
   ait_nn_mat a = ait_nn_mat_of(x, in, 1), b = ait_nn_mat_of(w, 1, in);
   AIT_TRY(ait_nn_product(call, &a, &b, rows, n, in, out));
   for (int64_t r = 0; bias && r < rows; ++r)
@@ -160,7 +160,8 @@ cleanup:
   return status;
 }
 
-/* ---- arguments -----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- arguments
+ * -----------------------------------------------------------------------------------------------------------------------------*/
 static ait_status take_params(ait_ref_call *call, uint32_t arg, rnn *r) {
   ait_tensor *given;
   AIT_TRY(ait_ref_tensors(call, arg, &given, &r->param_count));
@@ -219,10 +220,11 @@ cleanup:
   return status;
 }
 
-/* ---- packed sequences: time step t holds the first batch_sizes[t] samples, longest first -------------------------------------------------------*/
+/* ---- packed sequences: time step t holds the first batch_sizes[t] samples, longest first
+ * -------------------------------------------------------*/
 /* One direction over packed data; h, c: state of all samples of the first step. A sample's state stays once its sequence has ended. */
-static ait_status run_packed_direction(rnn *r, const weights *w, const double *x, const int64_t *sizes, int64_t rows, bool backward, double *out,
-                                       int64_t width, int64_t offset, double *h, double *c) {
+static ait_status run_packed_direction(rnn *r, const weights *w, const double *x, const int64_t *sizes, int64_t rows, bool backward,
+                                       double *out, int64_t width, int64_t offset, double *h, double *c) {
   int64_t gates = gates_of[r->kind] * r->hidden, most = r->batch, total = (rows + most) * gates + most * r->hidden;
   double *gx = ait_nn_doubles(r->call, total);
   if (!gx) return AIT_OOM();
@@ -234,7 +236,8 @@ static ait_status run_packed_direction(rnn *r, const weights *w, const double *x
     r->batch = sizes[t];
     if (backward) at -= sizes[t];
     status = step(r, w, gx + at * gates, gh, cell_h, h, c);
-    for (int64_t b = 0; b < sizes[t]; ++b) memcpy(out + (at + b) * width + offset, h + b * r->projected, (size_t)r->projected * sizeof *out);
+    for (int64_t b = 0; b < sizes[t]; ++b)
+      memcpy(out + (at + b) * width + offset, h + b * r->projected, (size_t)r->projected * sizeof *out);
     if (!backward) at += sizes[t];
   }
   r->batch = most;
@@ -269,7 +272,8 @@ static ait_status run_packed_layers(ait_ref_call *call, rnn *r, const int64_t *s
 }
 
 static ait_status run_packed(ait_ref_call *call, rnn *r, const ait_tensor *data, const ait_tensor *sizes) {
-  if (data->rank != 2 || r->h.rank != 3 || ait_tensor_count(sizes) < 1) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "packed data");
+  if (data->rank != 2 || r->h.rank != 3 || ait_tensor_count(sizes) < 1)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "packed data");
   const int64_t *n = sizes->data;
   int64_t rows = 0;
   r->time = ait_tensor_count(sizes), r->batch = n[0];
@@ -335,7 +339,11 @@ cleanup:
 /* lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell: one step on [batch, in] */
 static ait_status run_cell(ait_ref_call *call, rnn *r, const ait_tensor *input, ait_tensor *x, double *memory) {
   int64_t gates = gates_of[r->kind] * r->hidden;
-  weights w = {.w_ih = r->params[0].data, .w_hh = r->params[1].data, .b_ih = r->params[2].data, .b_hh = r->params[3].data, .in = x->shape[x->rank - 1]};
+  weights w = {.w_ih = r->params[0].data,
+               .w_hh = r->params[1].data,
+               .b_ih = r->params[2].data,
+               .b_hh = r->params[3].data,
+               .in = x->shape[x->rank - 1]};
   if (ait_tensor_count(&r->params[0]) != gates * w.in || ait_tensor_count(&r->params[1]) != gates * r->hidden)
     return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "weight shapes");
   AIT_TRY(affine(call, x->data, r->batch, w.in, w.w_ih, w.b_ih, gates, memory));
@@ -358,7 +366,8 @@ ait_status ait_ref_rnn_cell(ait_ref_call *call) {
   if (x.rank < 1 || r.h.rank < 1 || !params[0].data || !params[1].data) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_MODEL, "operands"));
   r.hidden = r.projected = r.h.shape[r.h.rank - 1];
   r.batch = x.rank == 1 ? 1 : x.shape[0];
-  if (ait_tensor_count(&r.h) != r.batch * r.hidden) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the state does not fit the input"));
+  if (ait_tensor_count(&r.h) != r.batch * r.hidden)
+    AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the state does not fit the input"));
   count = 2 * r.batch * gates_of[r.kind] * r.hidden;
   if (!(memory = ait_nn_doubles(call, count))) AIT_GOTO(AIT_OOM());
   status = run_cell(call, &r, input, &x, memory);

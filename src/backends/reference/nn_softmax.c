@@ -51,7 +51,8 @@ static ait_status softmax(ait_ref_call *call, ait_dtype dtype, bool log, bool sa
   ait_tensor x;
   AIT_TRY(input_as(call, t, dtype, &x));
   int64_t count = ait_tensor_count(&x);
-  softmax_job job = {.x = x.data, .n = x.rank ? x.shape[d] : 1, .inner = x.rank ? ait_nn_span(&x, d + 1, x.rank) : 1, .log = log, .safe = safe};
+  softmax_job job = {
+      .x = x.data, .n = x.rank ? x.shape[d] : 1, .inner = x.rank ? ait_nn_span(&x, d + 1, x.rank) : 1, .log = log, .safe = safe};
   if (count > 0) ait_ref_parallel(call, count / job.n, job.n * 16, softmax_rows, &job);
   ait_dtype otherwise = dtype != AIT_DTYPE_NONE ? dtype : t->dtype;
   ait_status status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, otherwise), &x);

@@ -1,8 +1,9 @@
-/* Special functions in double: gamma and its kin, error functions, Bessel functions, orthogonal polynomials. Formulas: NIST Digital Library of
- * Mathematical Functions (DLMF); equation numbers stand at the functions. */
+/* Special functions in double: gamma and its kin, error functions, Bessel functions, orthogonal polynomials. Formulas: NIST Digital Library
+ * of Mathematical Functions (DLMF); equation numbers stand at the functions. */
 #include "backends/reference/nn.h"
 
-/* ---- gamma ---------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- gamma
+ * ---------------------------------------------------------------------------------------------------------------------------------*/
 /* 5.11.2 after the recurrence 5.5.2; 5.5.4 reflects negative x */
 static double digamma(double x, const double *p) {
   AIT_UNUSED(p);
@@ -23,8 +24,14 @@ static double digamma(double x, const double *p) {
 /* Hurwitz zeta by Euler and Maclaurin, 25.11.5 */
 static double zeta(double s, double q, const double *p) {
   AIT_UNUSED(p);
-  static const double bernoulli[] = {1.0 / 12,        -1.0 / 720,          1.0 / 30240,         -1.0 / 1209600,       1.0 / 47900160,
-                                     -691.0 / 1307674368000.0, 1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
+  static const double bernoulli[] = {1.0 / 12,
+                                     -1.0 / 720,
+                                     1.0 / 30240,
+                                     -1.0 / 1209600,
+                                     1.0 / 47900160,
+                                     -691.0 / 1307674368000.0,
+                                     1.0 / 74724249600.0,
+                                     -3617.0 / 10670622842880000.0};
   if (s == 1) return INFINITY;
   if (s < 1 || isnan(s) || isnan(q)) return NAN;
   if (q <= 0) {
@@ -101,7 +108,8 @@ static double igammac(double a, double x, const double *p) {
   return incomplete_gamma(a, x, true);
 }
 
-/* ---- error functions -------------------------------------------------------------------------------------------------------------------------*/
+/* ---- error functions
+ * -------------------------------------------------------------------------------------------------------------------------*/
 /* exp(x^2) erfc(x); 7.12.1 for large x */
 static double erfcx(double x, const double *p) {
   AIT_UNUSED(p);
@@ -157,7 +165,8 @@ static double xlog1py(double x, double y, const double *p) {
   return isnan(y) ? y : x == 0 ? 0 : x * log1p(y);
 }
 
-/* ---- Bessel functions --------------------------------------------------------------------------------------------------------------------------*/
+/* ---- Bessel functions
+ * --------------------------------------------------------------------------------------------------------------------------*/
 /* exp(-|x|) I_n(x), n = 0 or 1: series 10.25.2, asymptotic 10.40.1 */
 static double scaled_i(int n, double x) {
   double a = fabs(x);
@@ -267,27 +276,28 @@ static double airy(double x, const double *p) {
   return 0.355028053887817239 * f - 0.258819403792806798 * g;
 }
 
-/* ---- orthogonal polynomials ----------------------------------------------------------------------------------------------------------------------*/
+/* ---- orthogonal polynomials
+ * ----------------------------------------------------------------------------------------------------------------------*/
 typedef enum family { CHEBYSHEV_T, CHEBYSHEV_U, CHEBYSHEV_V, CHEBYSHEV_W, HERMITE_H, HERMITE_HE, LAGUERRE, LEGENDRE } family;
 
 /* cos or sin closed forms of the Chebyshev kinds inside (-1, 1): recurrences of high degree lose digits there. */
 static double chebyshev_closed(family f, double x, double n) {
   double a = acos(x);
   switch (f) {
-  case CHEBYSHEV_T: return cos(n * a);
-  case CHEBYSHEV_U: return sin((n + 1) * a) / sin(a);
-  case CHEBYSHEV_V: return cos((n + 0.5) * a) / cos(a / 2);
-  default: return sin((n + 0.5) * a) / sin(a / 2);
+    case CHEBYSHEV_T: return cos(n * a);
+    case CHEBYSHEV_U: return sin((n + 1) * a) / sin(a);
+    case CHEBYSHEV_V: return cos((n + 0.5) * a) / cos(a / 2);
+    default: return sin((n + 0.5) * a) / sin(a / 2);
   }
 }
 
 static double next_degree(family f, double x, double k, double q, double p) {
   switch (f) {
-  case HERMITE_H: return 2 * x * q - 2 * k * p;
-  case HERMITE_HE: return x * q - k * p;
-  case LAGUERRE: return ((2 * k + 1 - x) * q - k * p) / (k + 1);
-  case LEGENDRE: return ((2 * k + 1) * x * q - k * p) / (k + 1);
-  default: return 2 * x * q - p;
+    case HERMITE_H: return 2 * x * q - 2 * k * p;
+    case HERMITE_HE: return x * q - k * p;
+    case LAGUERRE: return ((2 * k + 1 - x) * q - k * p) / (k + 1);
+    case LEGENDRE: return ((2 * k + 1) * x * q - k * p) / (k + 1);
+    default: return 2 * x * q - p;
   }
 }
 
@@ -299,14 +309,14 @@ static double polynomial(family f, double x, double degree) {
   if (f <= CHEBYSHEV_W && n > 8 && fabs(x) < 1) return chebyshev_closed(f, x, n);
   if (n > 1e5) return NAN;
   switch (f) {
-  case CHEBYSHEV_T:
-  case HERMITE_HE:
-  case LEGENDRE: q = x; break;
-  case CHEBYSHEV_U:
-  case HERMITE_H: q = 2 * x; break;
-  case CHEBYSHEV_V: q = 2 * x - 1; break;
-  case CHEBYSHEV_W: q = 2 * x + 1; break;
-  default: q = 1 - x;
+    case CHEBYSHEV_T:
+    case HERMITE_HE:
+    case LEGENDRE: q = x; break;
+    case CHEBYSHEV_U:
+    case HERMITE_H: q = 2 * x; break;
+    case CHEBYSHEV_V: q = 2 * x - 1; break;
+    case CHEBYSHEV_W: q = 2 * x + 1; break;
+    default: q = 1 - x;
   }
   for (double k = 1; k < n; ++k) {
     double r = next_degree(f, x, k, q, p);
@@ -319,16 +329,36 @@ static double polynomial(family f, double x, double degree) {
 /* params: the family, and whether x means 2x - 1 */
 static double polynomial_fn(double x, double n, const double *p) { return polynomial((family)p[0], p[1] != 0 ? 2 * x - 1 : x, n); }
 
-/* ---- operators -----------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- operators
+ * -----------------------------------------------------------------------------------------------------------------------------------*/
 static const struct {
   const char *name; /* without "aten." and "special_" */
   ait_nn_fn1 fn;
 } unary[] = {
-    {"digamma", digamma}, {"lgamma", log_gamma}, {"erfinv", erfinv}, {"erfcx", erfcx}, {"ndtr", ndtr}, {"log_ndtr", log_ndtr}, {"ndtri", ndtri},
-    {"entr", entropy}, {"i0", i0}, {"i1", i1}, {"i0e", i0e}, {"i1e", i1e}, {"modified_bessel_i0", i0}, {"modified_bessel_i1", i1},
-    {"modified_bessel_k0", k0}, {"modified_bessel_k1", k1}, {"scaled_modified_bessel_k0", k0e}, {"scaled_modified_bessel_k1", k1e},
-    {"bessel_j0", bessel_j0}, {"bessel_j1", bessel_j1}, {"bessel_y0", bessel_y0}, {"bessel_y1", bessel_y1},
-    {"spherical_bessel_j0", spherical_j0}, {"airy_ai", airy},
+    {"digamma", digamma},
+    {"lgamma", log_gamma},
+    {"erfinv", erfinv},
+    {"erfcx", erfcx},
+    {"ndtr", ndtr},
+    {"log_ndtr", log_ndtr},
+    {"ndtri", ndtri},
+    {"entr", entropy},
+    {"i0", i0},
+    {"i1", i1},
+    {"i0e", i0e},
+    {"i1e", i1e},
+    {"modified_bessel_i0", i0},
+    {"modified_bessel_i1", i1},
+    {"modified_bessel_k0", k0},
+    {"modified_bessel_k1", k1},
+    {"scaled_modified_bessel_k0", k0e},
+    {"scaled_modified_bessel_k1", k1e},
+    {"bessel_j0", bessel_j0},
+    {"bessel_j1", bessel_j1},
+    {"bessel_y0", bessel_y0},
+    {"bessel_y1", bessel_y1},
+    {"spherical_bessel_j0", spherical_j0},
+    {"airy_ai", airy},
 };
 static const struct {
   const char *name;
@@ -339,12 +369,18 @@ static const struct {
   family family;
   bool shifted;
 } polynomials[] = {
-    {"chebyshev_polynomial_t", CHEBYSHEV_T, false}, {"chebyshev_polynomial_u", CHEBYSHEV_U, false},
-    {"chebyshev_polynomial_v", CHEBYSHEV_V, false}, {"chebyshev_polynomial_w", CHEBYSHEV_W, false},
-    {"shifted_chebyshev_polynomial_t", CHEBYSHEV_T, true}, {"shifted_chebyshev_polynomial_u", CHEBYSHEV_U, true},
-    {"shifted_chebyshev_polynomial_v", CHEBYSHEV_V, true}, {"shifted_chebyshev_polynomial_w", CHEBYSHEV_W, true},
-    {"hermite_polynomial_h", HERMITE_H, false}, {"hermite_polynomial_he", HERMITE_HE, false},
-    {"laguerre_polynomial_l", LAGUERRE, false}, {"legendre_polynomial_p", LEGENDRE, false},
+    {"chebyshev_polynomial_t", CHEBYSHEV_T, false},
+    {"chebyshev_polynomial_u", CHEBYSHEV_U, false},
+    {"chebyshev_polynomial_v", CHEBYSHEV_V, false},
+    {"chebyshev_polynomial_w", CHEBYSHEV_W, false},
+    {"shifted_chebyshev_polynomial_t", CHEBYSHEV_T, true},
+    {"shifted_chebyshev_polynomial_u", CHEBYSHEV_U, true},
+    {"shifted_chebyshev_polynomial_v", CHEBYSHEV_V, true},
+    {"shifted_chebyshev_polynomial_w", CHEBYSHEV_W, true},
+    {"hermite_polynomial_h", HERMITE_H, false},
+    {"hermite_polynomial_he", HERMITE_HE, false},
+    {"laguerre_polynomial_l", LAGUERRE, false},
+    {"legendre_polynomial_p", LEGENDRE, false},
 };
 
 /* Without namespace, "special_" and overload; one name for each function. */

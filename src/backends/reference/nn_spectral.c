@@ -15,7 +15,8 @@ static ait_status matrices(const ait_ref_call *call, uint32_t arg, bool square, 
 }
 
 /* Zeros: lead dims of x, then `extra` given dims. */
-static ait_status lead_new(const ait_ref_call *call, const ait_tensor *x, ait_dtype dtype, int32_t extra, int64_t a, int64_t b, ait_tensor *out) {
+static ait_status lead_new(const ait_ref_call *call, const ait_tensor *x, ait_dtype dtype, int32_t extra, int64_t a, int64_t b,
+                           ait_tensor *out) {
   int64_t shape[AIT_MAX_RANK];
   memcpy(shape, x->shape, sizeof shape);
   if (extra > 0) shape[x->rank - 2] = a;
@@ -28,7 +29,8 @@ static ait_dtype dtype_of(const ait_ref_call *call, uint32_t k) {
   return ait_nn_dtype(call, k, t ? t->dtype : AIT_F32);
 }
 
-/* ---- symmetric and general eigenvalues --------------------------------------------------------------------------------------------------------*/
+/* ---- symmetric and general eigenvalues
+ * --------------------------------------------------------------------------------------------------------*/
 static void symmetrise(double *a, int64_t n, bool upper) {
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < i; ++j) {
@@ -96,7 +98,8 @@ cleanup:
   return status;
 }
 
-/* ---- singular values ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- singular values
+ * ----------------------------------------------------------------------------------------------------------------------------*/
 static void transpose(const double *a, int64_t m, int64_t n, double *out) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) out[j * m + i] = a[i * n + j];
@@ -195,7 +198,8 @@ ait_status ait_ref_svdvals(ait_ref_call *call) {
   AIT_GOTO(matrices(call, 0, false, &x, &count, &m, &n));
   int64_t k = m < n ? m : n;
   AIT_GOTO(lead_new(call, &x, AIT_F64, 1, k, 0, &s));
-  for (int64_t i = 0; i < count; ++i) AIT_GOTO(ait_nn_singular_values(call, ait_nn_data(&x) + i * m * n, m, n, ait_nn_data_mut(&s) + i * k));
+  for (int64_t i = 0; i < count; ++i)
+    AIT_GOTO(ait_nn_singular_values(call, ait_nn_data(&x) + i * m * n, m, n, ait_nn_data_mut(&s) + i * k));
   status = ait_nn_result(call, 0, dtype_of(call, 0), &s);
 cleanup:
   ait_tensor_release(&x);
@@ -203,7 +207,8 @@ cleanup:
   return status;
 }
 
-/* ---- what is small: tolerances ------------------------------------------------------------------------------------------------------------------*/
+/* ---- what is small: tolerances
+ * ------------------------------------------------------------------------------------------------------------------*/
 static double epsilon_of(ait_dtype d) { return d == AIT_F64 ? 0x1p-52 : 0x1p-23; }
 
 /* atol and rtol arguments, tensors or floats; rtol defaults to max(m, n) * eps unless atol is given and above zero. */
@@ -226,7 +231,8 @@ static ait_status tolerances(const ait_ref_call *call, uint32_t atol_arg, uint32
   }
   const ait_tensor *x;
   AIT_TRY(ait_ref_tensor(call, 0, &x));
-  if (!given[1] && !(given[0] && *atol > 0)) *rtol = (double)big * epsilon_of(ait_nn_declared_dtype(call, 0, x->dtype) == AIT_F64 ? AIT_F64 : x->dtype);
+  if (!given[1] && !(given[0] && *atol > 0))
+    *rtol = (double)big * epsilon_of(ait_nn_declared_dtype(call, 0, x->dtype) == AIT_F64 ? AIT_F64 : x->dtype);
   return AIT_OK;
 }
 
@@ -284,7 +290,8 @@ cleanup:
   return status;
 }
 
-/* ---- powers ---------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- powers
+ * ---------------------------------------------------------------------------------------------------------------------------------------*/
 static ait_status invert(const ait_ref_call *call, const double *a, int64_t n, double *out) {
   size_t pivot_bytes = (size_t)n * sizeof(int32_t);
   double *lu = ait_nn_doubles(call, n * n);
@@ -383,7 +390,8 @@ cleanup:
   return status;
 }
 
-/* ---- condition --------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- condition
+ * --------------------------------------------------------------------------------------------------------------------------------------*/
 static double entry_norm(const double *a, int64_t n, double p) {
   double best = p < 0 ? INFINITY : 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -486,8 +494,8 @@ cleanup:
 }
 
 /* The least-squares solution of least norm. */
-static void lstsq_one(const double *a, int64_t m, int64_t n, const double *b, int64_t cols, double rcond, double *memory,
-                            double *solution, double *residual) {
+static void lstsq_one(const double *a, int64_t m, int64_t n, const double *b, int64_t cols, double rcond, double *memory, double *solution,
+                      double *residual) {
   int64_t k = m < n ? m : n;
   double *s = memory, *u = s + k, *vh = u + m * k, *work = vh + k * n, limit;
   full_svd(a, m, n, s, u, k, vh, k, work);
@@ -508,12 +516,13 @@ static void lstsq_one(const double *a, int64_t m, int64_t n, const double *b, in
   }
 }
 
-/* linalg_lstsq(A, B, rcond, driver): solution, residuals, rank, singular values. Which of the last three a driver gives, and which stay empty, is
- * torch's choice. */
+/* linalg_lstsq(A, B, rcond, driver): solution, residuals, rank, singular values. Which of the last three a driver gives, and which stay
+ * empty, is torch's choice. */
 ait_status ait_ref_lstsq(ait_ref_call *call) {
   const char *driver = ait_ref_string(call, 3);
   bool gelsy = !driver || strcmp(driver, "gelsy") == 0, gels = driver && strcmp(driver, "gels") == 0;
-  ait_tensor x = {0}, b = {0}, out = {0}, residual = {0}, rank = {0}, values = {0}, none = ait_tensor_borrow(NULL, AIT_F64, 1, (int64_t[]){0});
+  ait_tensor x = {0}, b = {0}, out = {0}, residual = {0}, rank = {0}, values = {0},
+             none = ait_tensor_borrow(NULL, AIT_F64, 1, (int64_t[]){0});
   int64_t count, m, n;
   double rcond, *memory = NULL;
   ait_status status;

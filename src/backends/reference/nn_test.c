@@ -56,11 +56,13 @@ static ait_arg read_arg(bench *b, json_object *o) {
   if (member(o, "i", &m)) return (ait_arg){.kind = AIT_ARG_INT, .as.i = json_object_get_int64(m)};
   if (member(o, "f", &m)) return (ait_arg){.kind = AIT_ARG_FLOAT, .as.f = strtod(json_object_get_string(m), NULL)};
   if (member(o, "b", &m)) return (ait_arg){.kind = AIT_ARG_BOOL, .as.b = json_object_get_boolean(m)};
-  if (member(o, "s", &m)) return (ait_arg){.kind = AIT_ARG_STRING, .count = (uint32_t)json_object_get_string_len(m), .as.string = json_object_get_string(m)};
+  if (member(o, "s", &m))
+    return (ait_arg){.kind = AIT_ARG_STRING, .count = (uint32_t)json_object_get_string_len(m), .as.string = json_object_get_string(m)};
   if (member(o, "d", &m)) return (ait_arg){.kind = AIT_ARG_DTYPE, .as.i = ait_dtype_from_name(json_object_get_string(m))};
   if (member(o, "c", &m))
-    return (ait_arg){.kind = AIT_ARG_COMPLEX,
-                     .as.complex = {json_object_get_double(json_object_array_get_idx(m, 0)), json_object_get_double(json_object_array_get_idx(m, 1))}};
+    return (ait_arg){
+        .kind = AIT_ARG_COMPLEX,
+        .as.complex = {json_object_get_double(json_object_array_get_idx(m, 0)), json_object_get_double(json_object_array_get_idx(m, 1))}};
   assert_true(member(o, "l", &m));
   uint32_t n = (uint32_t)json_object_array_length(m);
   ait_arg *list = ait_arena_array(&b->arena, n + 1, sizeof *list, 8);
@@ -121,11 +123,24 @@ static bool run_case(bench *b, json_object *c, size_t index, bool fp64) {
     json_object *o = json_object_array_get_idx(outs, i);
     results[i] = b->count;
     const char *dtype = text_of(o, "dtype");
-    values[b->count++] = (ait_region_value){.name = "y", .type = dtype ? AIT_TYPE_TENSOR : AIT_TYPE_TENSOR_LIST, .dtype = ait_dtype_from_name(dtype ? dtype : ""), .rank = -1};
+    values[b->count++] = (ait_region_value){
+        .name = "y", .type = dtype ? AIT_TYPE_TENSOR : AIT_TYPE_TENSOR_LIST, .dtype = ait_dtype_from_name(dtype ? dtype : ""), .rank = -1};
   }
   uint32_t flags = member(c, "inplace", &inplace) ? AIT_NODE_INPLACE : 0;
-  ait_region_node node = {.op = text_of(c, "op"), .flags = flags, .arg_count = arg_count, .args = list, .result_count = out_count, .results = results, .name = "n", .module = ""};
-  ait_region region = {.struct_size = sizeof region, .version = AIT_REGION_VERSION, .value_count = b->count, .values = values, .node_count = 1, .nodes = &node};
+  ait_region_node node = {.op = text_of(c, "op"),
+                          .flags = flags,
+                          .arg_count = arg_count,
+                          .args = list,
+                          .result_count = out_count,
+                          .results = results,
+                          .name = "n",
+                          .module = ""};
+  ait_region region = {.struct_size = sizeof region,
+                       .version = AIT_REGION_VERSION,
+                       .value_count = b->count,
+                       .values = values,
+                       .node_count = 1,
+                       .nodes = &node};
   char what[160];
   snprintf(what, sizeof what, "case %zu %s%s", index, node.op, fp64 ? " (fp64)" : "");
   ait_status status = ait_ref_run_node(&region, &node, ait_allocator_default(), NULL, fp64, NULL, table, made);
