@@ -120,24 +120,36 @@ static void skip(tuner *t, ait_candidate *c, const char *why) {
 
 static bool strategy_is(const tuner *t, const char *name) { return t->options.strategy && !strcmp(t->options.strategy, name); }
 
+/* Default options on all threads: tried whatever the budget says, so that a small one cannot leave the baseline alone. */
+static bool is_essential(const tuner *t, const ait_candidate *c) { return c->threads == t->threads && !*c->options; }
+
+static bool any_valid(const tuner *t) {
+  for (size_t i = 0; i < t->list.count; ++i)
+    if (t->list.items[i].median > 0) return true;
+  return false;
+}
+
+static ait_status try_or_skip(tuner *t, ait_candidate *c, double seconds, bool *won) {
+  double budget = t->options.budget_seconds;
+  bool slow = !strcmp(c->backend->name, "reference");
+  if (cancelled(t)) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
+  if (*won) skip(t, c, "an earlier candidate was valid, and the first wins");
+  else if (slow && any_valid(t) && !t->options.backends) skip(t, c, "the oracle is no contestant where another candidate is valid");
+  else if (!is_essential(t, c) && any_valid(t) && ait_clock_seconds() - t->start > 0.7 * budget) skip(t, c, "the budget was used up");
+  else AIT_TRY(try_one(t, c, seconds));
+  *won |= strategy_is(t, "first-wins") && !c->baseline && c->median > 0;
+  return AIT_OK;
+}
+
 static ait_status try_all(tuner *t) {
-  double budget = t->options.budget_seconds, each = 0.5 * budget / (double)t->list.count;
-  bool first_wins = strategy_is(t, "first-wins"), won = false;
-  if (each > 1) each = 1;
-  if (each < 0.05) each = 0.05;
+  double each = 0.5 * t->options.budget_seconds / (double)t->list.count;
+  bool won = false;
+  each = each > 1 ? 1 : each < 0.05 ? 0.05 : each;
   t->phase = "trials";
   t->total = (uint32_t)t->list.count;
-  for (size_t i = 0; i < t->list.count; ++i) {
-    ait_candidate *c = &t->list.items[i];
-    bool other_valid = false, slow = !strcmp(c->backend->name, "reference");
-    for (size_t k = 0; k < i; ++k) other_valid |= t->list.items[k].median > 0;
-    if (cancelled(t)) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
-    if (won) skip(t, c, "an earlier candidate was valid, and the first wins");
-    else if (slow && other_valid && !t->options.backends) skip(t, c, "the oracle is no contestant where another candidate is valid");
-    else if (other_valid && ait_clock_seconds() - t->start > 0.7 * budget) skip(t, c, "the budget was used up");
-    else AIT_TRY(try_one(t, c, each));
-    won |= first_wins && !c->baseline && c->median > 0;
-  }
+  for (int essential = 1; essential >= 0; --essential)
+    for (size_t i = 0; i < t->list.count; ++i)
+      if (is_essential(t, &t->list.items[i]) == (essential == 1)) AIT_TRY(try_or_skip(t, &t->list.items[i], each, &won));
   t->current = NULL;
   return AIT_OK;
 }
