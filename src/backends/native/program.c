@@ -123,18 +123,55 @@ static void mark_channels_last(nat_program *p) {
   }
 }
 
+/* A weight whose packed form is in the blob is read for its sizes only: its contents stay where they are, and need not even be in the file. */
+static bool reads_sizes_only(const nat_step *s, uint32_t operand) {
+  return (s->kind == NAT_LINEAR || s->kind == NAT_MATMUL || s->kind == NAT_CONV) && s->pack_count > 0 && operand == 1;
+}
+
+static void mark_contents_read(const nat_program *p, uint8_t *read) {
+  for (uint32_t i = 0; i < p->step_count; ++i) {
+    const nat_step *s = &p->steps[i];
+    for (uint32_t k = 0; k < s->in_count; ++k) {
+      uint32_t v = p->ids[s->in_begin + k];
+      if (v != NAT_NONE && !reads_sizes_only(s, k)) read[v] = 1;
+    }
+  }
+  for (uint32_t i = 0; i < p->region->output_count; ++i) {
+    const ait_arg *a = &p->region->outputs[i].arg;
+    if (a->kind == AIT_ARG_VALUE) read[a->as.value] = 1;
+  }
+}
+
+/* Sizes from the region, which says them as constants; no contents. */
+static ait_status sizes_only(const nat_program *p, const ait_region_value *v, ait_tensor *t) {
+  int64_t shape[AIT_MAX_RANK];
+  if (v->rank < 0 || v->rank > AIT_MAX_RANK) return damaged("a weight has no known rank");
+  for (int32_t d = 0; d < v->rank; ++d) {
+    if (p->region->dims[v->shape[d]].op != AIT_DIM_CONST) return damaged("a weight has no known size");
+    shape[d] = p->region->dims[v->shape[d]].value;
+  }
+  *t = ait_tensor_borrow(NULL, v->dtype, v->rank, shape);
+  return AIT_OK;
+}
+
 static ait_status fetch_weights(nat_program *p) {
   const ait_region *r = p->region;
   p->weights = table(p, r->input_count, sizeof(ait_tensor), 0);
-  if (p->weights == NULL) return AIT_OOM();
+  uint8_t *read = table(p, r->value_count, 1, 0);
+  if (p->weights == NULL || read == NULL) return AIT_OOM();
+  mark_contents_read(p, read);
   for (uint32_t i = 0; i < r->input_count; ++i) {
     const ait_region_input *in = &r->inputs[i];
     bool weight = in->kind == AIT_INPUT_PARAMETER || in->kind == AIT_INPUT_BUFFER || in->kind == AIT_INPUT_CONSTANT;
     if (!weight || in->mutated || in->value == AIT_NO_INDEX || p->last_step[in->value] == NAT_NONE) continue;
     if (in->name == NULL || p->provider.get == NULL) return damaged("a weight has no name");
     ait_tensor *t = &p->weights[i];
-    AIT_TRY(p->provider.get(p->provider.ctx, in->name, t));
     const ait_region_value *v = &r->values[in->value];
+    if (!read[in->value]) {
+      AIT_TRY(sizes_only(p, v, t));
+      continue;
+    }
+    AIT_TRY(p->provider.get(p->provider.ctx, in->name, t));
     bool fits = t->dtype == v->dtype && t->rank == v->rank;
     for (int32_t d = 0; fits && d < v->rank; ++d) {
       int64_t size;
