@@ -249,14 +249,32 @@ static ait_status name_outputs(ait_tune_cases *cases, const ait_region *region) 
   return AIT_OK;
 }
 
-static ait_status create_cases(ait_tune_cases *cases, const ait_graph *raw, const ait_region *region, const ait_sample *samples, size_t sample_count,
-                               const ait_tune_options *options, int32_t threads, int64_t *symbols) {
+static ait_status create_cases(ait_tune_cases *cases, const ait_region *region, const ait_sample *samples, size_t sample_count, int64_t *symbols) {
   AIT_TRY(name_outputs(cases, region));
   cases->items = ait_alloc_zero(ait_allocator_default(), (MAX_SAMPLES + 2) * sizeof *cases->items, _Alignof(ait_tune_case));
   if (!cases->items) return AIT_OOM();
   AIT_TRY(add_samples(cases, region, samples, sample_count, symbols));
   AIT_TRY(add_extreme(cases, region, symbols, false));
-  AIT_TRY(add_extreme(cases, region, symbols, true));
+  return add_extreme(cases, region, symbols, true);
+}
+
+ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples, size_t sample_count, ait_tune_cases *out) {
+  ait_region *region = NULL;
+  *out = (ait_tune_cases){0};
+  if (sample_count == 0)
+    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "tuning needs at least one sample input"), "give --data FILE.npz, or --random SEED");
+  AIT_TRY(ait_graph_region(raw, ait_allocator_default(), &region));
+  int64_t *symbols = ait_alloc(ait_allocator_default(), (region->symbol_count + 1) * sizeof *symbols, _Alignof(int64_t));
+  ait_status status = symbols ? create_cases(out, region, samples, sample_count, symbols) : AIT_OOM();
+  ait_free(ait_allocator_default(), symbols, (region->symbol_count + 1) * sizeof *symbols);
+  ait_graph_region_destroy(ait_allocator_default(), region);
+  if (status != AIT_OK) ait_tune_cases_deinit(out);
+  return status;
+}
+
+ait_status ait_tune_cases_answer(ait_tune_cases *cases, const ait_graph *raw, const ait_tune_options *options, int32_t threads) {
+  ait_region *region = NULL;
+  AIT_TRY(ait_graph_region(raw, ait_allocator_default(), &region));
   cases->double_precision = true;
   ait_status status = run_oracle(cases, raw, region, threads, true);
   if (status != AIT_OK && ait_status_code(status) == AIT_CODE_UNSUPPORTED) {
@@ -267,22 +285,44 @@ static ait_status create_cases(ait_tune_cases *cases, const ait_graph *raw, cons
   }
   if (status == AIT_OK) status = run_oracle(cases, raw, region, threads, false);
   if (status == AIT_OK) set_tolerances(cases, options);
+  ait_graph_region_destroy(ait_allocator_default(), region);
   return status;
 }
 
-ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples, size_t sample_count, const ait_tune_options *options, int32_t threads,
-                                 ait_tune_cases *out) {
-  ait_region *region = NULL;
-  *out = (ait_tune_cases){0};
-  if (sample_count == 0)
-    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "tuning needs at least one sample input"), "give --data FILE.npz, or --random SEED");
-  AIT_TRY(ait_graph_region(raw, ait_allocator_default(), &region));
-  int64_t *symbols = ait_alloc(ait_allocator_default(), (region->symbol_count + 1) * sizeof *symbols, _Alignof(int64_t));
-  ait_status status = symbols ? create_cases(out, raw, region, samples, sample_count, options, threads, symbols) : AIT_OOM();
-  ait_free(ait_allocator_default(), symbols, (region->symbol_count + 1) * sizeof *symbols);
-  ait_graph_region_destroy(ait_allocator_default(), region);
-  if (status != AIT_OK) ait_tune_cases_deinit(out);
-  return status;
+bool ait_tune_cases_summarise(const ait_tune_cases *cases, ait_tune_summary *out) {
+  memset(out, 0, sizeof *out);
+  if (cases->output_count > AIT_SUMMARY_OUTPUTS) return false;
+  out->case_count = cases->count;
+  out->output_count = cases->output_count;
+  out->double_precision = cases->double_precision;
+  memcpy(out->why, cases->why, sizeof out->why);
+  out->reference_seconds = cases->reference_seconds;
+  for (size_t k = 0; k < cases->output_count; ++k) {
+    const ait_tune_output *o = &cases->outputs[k];
+    out->outputs[k].exact = o->exact;
+    out->outputs[k].noise = o->noise;
+    out->outputs[k].max_abs = o->max_abs;
+    out->outputs[k].atol = o->atol;
+    out->outputs[k].rtol = o->rtol;
+  }
+  return true;
+}
+
+bool ait_tune_cases_recall(ait_tune_cases *cases, const ait_tune_summary *s) {
+  if (s->output_count != cases->output_count || s->case_count > cases->count || s->case_count == 0) return false;
+  while (cases->count > s->case_count) release_case(&cases->items[--cases->count], cases->output_count);
+  cases->double_precision = s->double_precision;
+  memcpy(cases->why, s->why, sizeof cases->why);
+  cases->reference_seconds = s->reference_seconds;
+  for (size_t k = 0; k < cases->output_count; ++k) {
+    ait_tune_output *o = &cases->outputs[k];
+    o->exact = s->outputs[k].exact;
+    o->noise = s->outputs[k].noise;
+    o->max_abs = s->outputs[k].max_abs;
+    o->atol = s->outputs[k].atol;
+    o->rtol = s->outputs[k].rtol;
+  }
+  return true;
 }
 
 void ait_tune_cases_deinit(ait_tune_cases *cases) {

@@ -30,9 +30,28 @@ typedef struct ait_tune_cases {
   char why[256];
 } ait_tune_cases;
 
-/* Builds the cases and runs the oracle. Uses threads threads, none are left when it returns. */
-ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples, size_t sample_count, const ait_tune_options *options,
-                                 int32_t threads, ait_tune_cases *out) AIT_MUST_USE;
+/* Builds the cases: inputs only. */
+ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples, size_t sample_count, ait_tune_cases *out) AIT_MUST_USE;
+/* Runs the oracle: answers and tolerances. Uses threads threads, none are left when it returns. A largest case that would take the oracle too
+ * long is dropped. */
+ait_status ait_tune_cases_answer(ait_tune_cases *cases, const ait_graph *raw, const ait_tune_options *options, int32_t threads) AIT_MUST_USE;
+
+/* What the oracle found, without its answers: plain data for the record, enough for a report when every trial is known already. */
+enum { AIT_SUMMARY_OUTPUTS = 64 };
+typedef struct ait_tune_summary {
+  uint64_t case_count, output_count;
+  bool double_precision;
+  char why[256];
+  double reference_seconds;
+  struct {
+    bool exact;
+    double noise, max_abs, atol, rtol;
+  } outputs[AIT_SUMMARY_OUTPUTS];
+} ait_tune_summary;
+/* false: too many outputs for a summary. */
+bool ait_tune_cases_summarise(const ait_tune_cases *cases, ait_tune_summary *out);
+/* Takes the summary over; false when it does not fit these cases. */
+bool ait_tune_cases_recall(ait_tune_cases *cases, const ait_tune_summary *summary);
 void ait_tune_cases_deinit(ait_tune_cases *cases);
 uint64_t ait_tune_cases_hash(const ait_tune_cases *cases); /* of shapes and contents of the inputs */
 

@@ -7,7 +7,7 @@ typedef struct listener {
   ait_map asked;
 } listener;
 
-static ait_status listen(void *ctx, const char *name, ait_tensor *out) {
+static ait_status hear_name(void *ctx, const char *name, ait_tensor *out) {
   listener *l = ctx;
   AIT_TRY(ait_map_put(&l->asked, name, NULL));
   return l->from.get(l->from.ctx, name, out);
@@ -16,7 +16,7 @@ static ait_status listen(void *ctx, const char *name, ait_tensor *out) {
 /* Loads the plan once, to hear which weights it takes as they are. */
 static ait_status hear_plan(const ait_region *region, const ait_plan *plan, listener *l) {
   ait_model *model;
-  ait_weights weights = {.ctx = l, .get = listen};
+  ait_weights weights = {.ctx = l, .get = hear_name};
   AIT_TRY(ait_model_create(ait_allocator_default(), region, weights, plan, NULL, NULL, &model));
   ait_model_release(model);
   return AIT_OK;

@@ -23,6 +23,8 @@ typedef struct tuner {
   int32_t threads;
   char key[128]; /* what all trials of this run share: model, data, machine, version */
   double start;
+  bool answered;        /* the oracle has run */
+  bool finished_before; /* the record holds a whole run with this budget */
   uint32_t done, total;
   const char *current;
 } tuner;
@@ -95,12 +97,42 @@ static void remember(tuner *t, const char *key, const char *label, const void *v
 
 static void trial_key(const tuner *t, const ait_candidate *c, char out[512]) { snprintf(out, 512, "trial-%s-%s", t->key, c->name); }
 
+/* The oracle runs when the first trial needs it: not at all when the record knows everything. */
+static ait_status need_answers(tuner *t) {
+  if (t->answered) return AIT_OK;
+  const char *phase = t->phase;
+  double start = ait_clock_seconds();
+  char key[256];
+  ait_tune_summary summary;
+  t->phase = "reference";
+  tell(t, NULL);
+  AIT_TRY(ait_tune_cases_answer(&t->cases, t->raw, &t->options, t->threads));
+  snprintf(key, sizeof key, "oracle-%s", t->key);
+  if (ait_tune_cases_summarise(&t->cases, &summary)) remember(t, key, "oracle", &summary, sizeof summary);
+  t->answered = true;
+  t->phase = phase;
+  t->start += ait_clock_seconds() - start; /* the budget is for candidates: the oracle takes what it takes */
+  return AIT_OK;
+}
+
+/* What the oracle found in an earlier run; without it nothing in the record can be judged, and the oracle runs. */
+static ait_status recall_oracle(tuner *t) {
+  char key[256];
+  ait_tune_summary summary;
+  bool found = false;
+  snprintf(key, sizeof key, "oracle-%s", t->key);
+  recall(t, key, &summary, sizeof summary, &found);
+  if (found && ait_tune_cases_recall(&t->cases, &summary)) return AIT_OK;
+  return need_answers(t);
+}
+
 static ait_status try_one(tuner *t, ait_candidate *c, double seconds) {
   char key[512], line[640];
   trial_key(t, c, key);
   t->current = c->name;
   recall(t, key, &c->result, sizeof c->result, &c->reused);
   if (!c->reused) {
+    AIT_TRY(need_answers(t));
     tell(t, NULL);
     AIT_TRY(ait_trial_run(&t->x, c, seconds, &c->result));
     remember(t, key, c->name, &c->result, sizeof c->result);
@@ -129,13 +161,28 @@ static bool any_valid(const tuner *t) {
   return false;
 }
 
+/* A run that went to its end with this budget has decided what was not worth trying: the same run again decides the same. */
+static void finish_key(const tuner *t, char *key, size_t size) {
+  snprintf(key, size, "finished-%s-%s-%g", t->key, t->options.strategy ? t->options.strategy : "", t->options.budget_seconds);
+}
+
+static bool is_recorded(tuner *t, const ait_candidate *c) {
+  char key[512];
+  ait_trial_result result;
+  bool found;
+  trial_key(t, c, key);
+  recall(t, key, &result, sizeof result, &found);
+  return found;
+}
+
 static ait_status try_or_skip(tuner *t, ait_candidate *c, double seconds, bool *won) {
   double budget = t->options.budget_seconds;
-  bool slow = !strcmp(c->backend->name, "reference");
+  bool slow = !strcmp(c->backend->name, "reference"), recorded = is_recorded(t, c);
   if (cancelled(t)) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
   if (*won) skip(t, c, "an earlier candidate was valid, and the first wins");
   else if (slow && any_valid(t) && !t->options.backends) skip(t, c, "the oracle is no contestant where another candidate is valid");
-  else if (!is_essential(t, c) && any_valid(t) && ait_clock_seconds() - t->start > 0.7 * budget) skip(t, c, "the budget was used up");
+  else if (t->finished_before && !recorded) skip(t, c, "the budget was used up");
+  else if (!recorded && !is_essential(t, c) && any_valid(t) && ait_clock_seconds() - t->start > 0.7 * budget) skip(t, c, "the budget was used up");
   else AIT_TRY(try_one(t, c, seconds));
   *won |= strategy_is(t, "first-wins") && !c->baseline && c->median > 0;
   return AIT_OK;
@@ -144,6 +191,9 @@ static ait_status try_or_skip(tuner *t, ait_candidate *c, double seconds, bool *
 static ait_status try_all(tuner *t) {
   double each = 0.5 * t->options.budget_seconds / (double)t->list.count;
   bool won = false;
+  char key[512], done = 1;
+  finish_key(t, key, sizeof key);
+  recall(t, key, &done, sizeof done, &t->finished_before);
   each = each > 1 ? 1 : each < 0.05 ? 0.05 : each;
   t->phase = "trials";
   t->total = (uint32_t)t->list.count;
@@ -151,6 +201,7 @@ static ait_status try_all(tuner *t) {
     for (size_t i = 0; i < t->list.count; ++i)
       if (is_essential(t, &t->list.items[i]) == (essential == 1)) AIT_TRY(try_or_skip(t, &t->list.items[i], each, &won));
   t->current = NULL;
+  if (!t->finished_before) remember(t, key, "finished", &done, sizeof done);
   return AIT_OK;
 }
 
@@ -261,11 +312,10 @@ static ait_status run(tuner *t, const char *model_path, const char *out_path, co
   AIT_TRY(ait_graph_open(model_path, &load, &t->raw));
   AIT_TRY(ait_graph_region(t->raw, ait_allocator_default(), &t->region));
   AIT_TRY(open_record(t));
-  t->phase = "reference";
-  tell(t, NULL);
-  AIT_TRY(ait_tune_cases_create(t->raw, samples, sample_count, &t->options, t->threads, &t->cases));
+  AIT_TRY(ait_tune_cases_create(t->raw, samples, sample_count, &t->cases));
   AIT_TRY(make_key(t));
-  t->start = ait_clock_seconds(); /* the budget is for candidates: the oracle takes what it takes */
+  t->start = ait_clock_seconds();
+  AIT_TRY(recall_oracle(t));
   t->x = (ait_trial_context){.raw = t->raw, .region = t->region, .cases = &t->cases, .options = &t->options, .idle = idle, .idle_ctx = t};
   AIT_TRY(try_all(t));
   AIT_TRY(decide(t));

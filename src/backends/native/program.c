@@ -154,12 +154,8 @@ static ait_status sizes_only(const nat_program *p, const ait_region_value *v, ai
   return AIT_OK;
 }
 
-static ait_status fetch_weights(nat_program *p) {
+static ait_status fetch_weights_of(nat_program *p, const uint8_t *read) {
   const ait_region *r = p->region;
-  p->weights = table(p, r->input_count, sizeof(ait_tensor), 0);
-  uint8_t *read = table(p, r->value_count, 1, 0);
-  if (p->weights == NULL || read == NULL) return AIT_OOM();
-  mark_contents_read(p, read);
   for (uint32_t i = 0; i < r->input_count; ++i) {
     const ait_region_input *in = &r->inputs[i];
     bool weight = in->kind == AIT_INPUT_PARAMETER || in->kind == AIT_INPUT_BUFFER || in->kind == AIT_INPUT_CONSTANT;
@@ -180,6 +176,17 @@ static ait_status fetch_weights(nat_program *p) {
     if (!fits) return ait_error(AIT_CODE_INVALID_MODEL, "weight '%s' has not the dtype and shape that the blob was compiled for", in->name);
   }
   return AIT_OK;
+}
+
+static ait_status fetch_weights(nat_program *p) {
+  p->weights = table(p, p->region->input_count, sizeof(ait_tensor), 0);
+  if (p->weights == NULL) return AIT_OOM();
+  uint8_t *read = table(p, p->region->value_count, 1, 0);
+  if (read == NULL) return AIT_OOM();
+  mark_contents_read(p, read);
+  ait_status status = fetch_weights_of(p, read);
+  ait_free(p->allocator, read, (size_t)p->region->value_count + 1);
+  return status;
 }
 
 void nat_program_unload(nat_program *p) {
