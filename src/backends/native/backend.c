@@ -25,12 +25,11 @@ static void note(ait_support *out, uint32_t node, const char *code, const char *
   va_end(args);
 }
 
-/* Why a value's memory cannot be planned, or NULL. */
+/* Why a value's memory cannot be planned, or NULL. Lists and numbers between portable steps need none. */
 static const char *unplanned(const ait_region *r, uint32_t value) {
   const ait_region_value *v = &r->values[value];
-  if (v->type == AIT_TYPE_INT) return v->shape != NULL && ait_dims_backed(r, v->shape[0]) ? NULL : "an int that depends on data";
-  if (v->type == AIT_TYPE_TENSOR_LIST) return NULL; /* stays on the portable path */
-  if (v->type != AIT_TYPE_TENSOR) return "a number that is computed from data";
+  if (v->type == AIT_TYPE_NONE) return "a value without a type";
+  if (v->type != AIT_TYPE_TENSOR) return NULL;
   if (v->rank < 0) return "a tensor of unknown rank";
   if (ait_dtype_size(v->dtype) == 0) return "a tensor of unknown dtype";
   for (int32_t d = 0; d < v->rank; ++d) {
@@ -52,7 +51,7 @@ typedef struct operand_check {
 static void check_operand(void *ctx, uint32_t value) {
   operand_check *c = ctx;
   ait_type type = c->region->values[value].type;
-  c->good = c->good && (type == AIT_TYPE_TENSOR || type == AIT_TYPE_TENSOR_LIST || type == AIT_TYPE_INT);
+  c->good = c->good && type != AIT_TYPE_NONE;
 }
 
 static void check_node(const ait_region *r, uint32_t i, ait_support *out) {
@@ -65,7 +64,7 @@ static void check_node(const ait_region *r, uint32_t i, ait_support *out) {
   if (n->flags & AIT_NODE_INPLACE) refuse(out, i, "not-core", "an operator that works in place", n->name);
   operand_check c = {r, true};
   nat_each_value(n, check_operand, &c);
-  if (!c.good) refuse(out, i, "operand-unknown", "an operand that is neither a tensor nor a size", n->name);
+  if (!c.good) refuse(out, i, "operand-unknown", "an operand without a type", n->name);
   if (!nat_has_kernel(r, n) && !nat_gives_sizes(r, n)) note(out, i, "op-not-in-native", "'%s' (%s) runs on the portable path", n->name != NULL ? n->name : "", n->op);
 }
 
@@ -75,15 +74,16 @@ ait_status nat_supports(const ait_region *region, ait_support *out) {
     const ait_region_input *in = &region->inputs[i];
     if (in->value == AIT_NO_INDEX || in->kind == AIT_INPUT_TOKEN) continue;
     const char *why = unplanned(region, in->value);
+    if (why == NULL && !nat_is_sized(region, in->value)) why = "an input that is neither a tensor nor a size";
     if (why != NULL) refuse(out, AIT_NO_INDEX, "input-unknown", why, in->name);
   }
   for (uint32_t i = 0; i < region->node_count; ++i) check_node(region, i, out);
   for (uint32_t i = 0; i < region->output_count; ++i) {
     const ait_arg *a = &region->outputs[i].arg;
     bool known = a->kind != AIT_ARG_LIST && a->kind != AIT_ARG_GRAPH;
-    if (a->kind == AIT_ARG_VALUE) known = region->values[a->as.value].type == AIT_TYPE_TENSOR || region->values[a->as.value].type == AIT_TYPE_INT;
+    if (a->kind == AIT_ARG_VALUE) known = nat_is_sized(region, a->as.value);
     if (a->kind == AIT_ARG_DIM) known = ait_dims_backed(region, a->as.dim);
-    if (!known) refuse(out, AIT_NO_INDEX, "output-unknown", "an output that is not a tensor", region->outputs[i].name);
+    if (!known) refuse(out, AIT_NO_INDEX, "output-unknown", "an output that is neither a tensor nor a size", region->outputs[i].name);
   }
   return AIT_OK;
 }

@@ -43,11 +43,11 @@ static ait_status run_profiled(nat_instance *in, const nat_plan *plan) {
     double start = ait_clock_seconds();
     run_call(c, in->state.context->pool);
     nat_step_time *t = &in->times[c->step];
-    t->seconds += ait_clock_seconds() - start;
-    if (i == 0 || plan->calls[i - 1].step != c->step) {
-      t->calls++;
-      t->kernel = c->kernel;
-    } else if (strcmp(c->kernel, "copy") != 0 || t->kernel == NULL) {
+    double seconds = ait_clock_seconds() - start;
+    t->seconds += seconds;
+    t->calls += i == 0 || plan->calls[i - 1].step != c->step;
+    if (t->kernel == NULL || seconds > t->longest) {
+      t->longest = seconds;
       t->kernel = c->kernel;
     }
     if (in->state.status != AIT_OK) return take_status(&in->state);

@@ -10,7 +10,8 @@ enum { NAT_PLANS = 8 };
 typedef struct nat_step_time {
   double seconds;
   uint64_t calls;
-  const char *kernel;
+  double longest;     /* call so far: */
+  const char *kernel; /* its kernel stands for the step */
 } nat_step_time;
 
 typedef struct nat_instance {

@@ -1,6 +1,7 @@
 /* Compiling: which nodes become which steps, and the blob. */
 #include "backends/native/lower.h"
 
+#include "backends/dims.h"
 #include "backends/region_codec.h"
 
 /* ---- operators -------------------------------------------------------------------------------------------------------------------*/
@@ -48,6 +49,18 @@ bool nat_same_dims(const ait_region *r, uint32_t a, uint32_t b) {
     if (!same) return false;
   }
   return true;
+}
+
+static void each_value(const ait_arg *a, nat_value_fn fn, void *ctx, int depth) {
+  if (a->kind == AIT_ARG_VALUE) fn(ctx, a->as.value);
+  if (a->kind != AIT_ARG_LIST || depth == 0) return;
+  for (uint32_t i = 0; i < a->count; ++i) each_value(&a->as.list[i], fn, ctx, depth - 1);
+}
+
+enum { ARG_DEPTH = 8 }; /* as the region codec */
+
+void nat_each_value(const ait_region_node *n, nat_value_fn fn, void *ctx) {
+  for (uint32_t i = 0; i < n->arg_count; ++i) each_value(&n->args[i], fn, ctx, ARG_DEPTH);
 }
 
 static bool results_are_tensors(const ait_region *r, const ait_region_node *n) {
@@ -190,14 +203,36 @@ static bool need_met(const ait_region *r, const ait_region_node *n, const op_row
   return false;
 }
 
+typedef struct scalar_check {
+  const ait_region *region;
+  bool good;
+} scalar_check;
+
+static void check_scalar(void *ctx, uint32_t value) {
+  scalar_check *c = ctx;
+  c->good = c->good && nat_is_sized(c->region, value);
+}
+
+/* Numbers that are computed when the region runs are known to the portable path only. */
+static bool scalars_known(const ait_region *r, const ait_region_node *n) {
+  scalar_check c = {r, true};
+  nat_each_value(n, check_scalar, &c);
+  return c.good;
+}
+
 static const op_row *kernel_row(const ait_region *r, const ait_region_node *n) {
-  const op_row *row = (n->flags & AIT_NODE_INPLACE) ? NULL : row_of(n->op);
+  const op_row *row = (n->flags & AIT_NODE_INPLACE) || !scalars_known(r, n) ? NULL : row_of(n->op);
   return row != NULL && need_met(r, n, row) ? row : NULL;
+}
+
+bool nat_is_sized(const ait_region *r, uint32_t value) {
+  const ait_region_value *v = &r->values[value];
+  return v->type == AIT_TYPE_TENSOR || (v->type == AIT_TYPE_INT && v->shape != NULL && ait_dims_backed(r, v->shape[0]));
 }
 
 bool nat_gives_sizes(const ait_region *r, const ait_region_node *n) {
   for (uint32_t i = 0; i < n->result_count; ++i) {
-    if (n->results[i] != AIT_NO_INDEX && (r->values[n->results[i]].type != AIT_TYPE_INT || r->values[n->results[i]].shape == NULL)) return false;
+    if (n->results[i] != AIT_NO_INDEX && (r->values[n->results[i]].type != AIT_TYPE_INT || !nat_is_sized(r, n->results[i]))) return false;
   }
   return n->result_count > 0;
 }
@@ -207,18 +242,6 @@ bool nat_has_kernel(const ait_region *r, const ait_region_node *n) {
 }
 
 /* ---- uses ------------------------------------------------------------------------------------------------------------------------*/
-static void each_value(const ait_arg *a, nat_value_fn fn, void *ctx, int depth) {
-  if (a->kind == AIT_ARG_VALUE) fn(ctx, a->as.value);
-  if (a->kind != AIT_ARG_LIST || depth == 0) return;
-  for (uint32_t i = 0; i < a->count; ++i) each_value(&a->as.list[i], fn, ctx, depth - 1);
-}
-
-enum { ARG_DEPTH = 8 }; /* as the region codec */
-
-void nat_each_value(const ait_region_node *n, nat_value_fn fn, void *ctx) {
-  for (uint32_t i = 0; i < n->arg_count; ++i) each_value(&n->args[i], fn, ctx, ARG_DEPTH);
-}
-
 typedef struct use_context {
   nat_lower *l;
   uint32_t node;
@@ -229,6 +252,7 @@ static void count_use(void *ctx, uint32_t value) {
   use_context *c = ctx;
   c->l->uses[value]++;
   c->l->last_user[value] = c->node;
+  if (!nat_is_sized(c->l->region, value)) c->all_static = false;
   if (nat_value(c->l, value)->type == AIT_TYPE_TENSOR) c->all_static = c->all_static && c->l->is_static[value];
 }
 
@@ -368,7 +392,8 @@ typedef struct push_context {
 
 static void push_each(void *ctx, uint32_t value) {
   push_context *c = ctx;
-  if (c->status == AIT_OK && nat_value(c->l, value)->type != AIT_TYPE_INT) c->status = push_id(c->l, value);
+  ait_type type = nat_value(c->l, value)->type;
+  if (c->status == AIT_OK && (type == AIT_TYPE_TENSOR || type == AIT_TYPE_TENSOR_LIST)) c->status = push_id(c->l, value);
 }
 
 static ait_status finish_step(nat_lower *l, nat_step *s, const ait_region_node *results_of) {
@@ -508,8 +533,11 @@ static layout lay_out(const nat_lower *l, size_t region_size) {
   h->packs_offset = section(&o, l->pack_count * sizeof(nat_pack), 8);
   h->codes_offset = section(&o, l->code_count * sizeof(nat_code), 8);
   for (size_t i = 0; i < l->pack_count; ++i) {
-    l->packs[i].offset = h->data_size;
-    h->data_size = ait_align_up(h->data_size + l->packs[i].size, 64);
+    nat_pack *p = &l->packs[i];
+    uint32_t same = p->same_as;
+    p->offset = same ? l->packs[same - 1].offset : h->data_size;
+    p->same_as = 0;
+    if (!same) h->data_size = ait_align_up(h->data_size + p->size, 64);
   }
   h->data_offset = section(&o, h->data_size, 64);
   return o;

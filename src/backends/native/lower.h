@@ -20,7 +20,6 @@ typedef struct nat_group {
 
 typedef struct nat_pack_job {
   uint32_t pack;     /* index */
-  uint32_t value;    /* which weight */
   ait_tensor tensor; /* where it lies */
 } nat_pack_job;
 
@@ -64,6 +63,8 @@ typedef struct nat_epilogue_plan {
 /* ---- lower.c ----------------------------------------------------------------------------------------------------------------------*/
 /* Whether the node runs on a kernel of native; used by supports, too. */
 bool nat_has_kernel(const ait_region *region, const ait_region_node *node);
+/* A tensor, or an int that follows from the inputs' sizes. */
+bool nat_is_sized(const ait_region *region, uint32_t value);
 /* Nothing to run: all that it gives are ints, which follow from sizes. */
 bool nat_gives_sizes(const ait_region *region, const ait_region_node *node);
 typedef void (*nat_value_fn)(void *ctx, uint32_t value);
@@ -88,8 +89,6 @@ bool nat_ew_act(const ait_region *region, const ait_region_node *node, ait_act *
 /* ---- pack.c -----------------------------------------------------------------------------------------------------------------------*/
 /* The weight that value is (through views), if the file holds it and nothing writes it. */
 bool nat_constant(nat_lower *l, uint32_t value, ait_tensor *out);
-/* Finds or makes the packed form. *out_pack is an index into l->packs. */
-ait_status nat_pack_request(nat_lower *l, nat_pack_kind kind, uint32_t value, const ait_tensor *t, const int64_t dims[6], uint32_t *out_pack) AIT_MUST_USE;
 void nat_pack_fill(const ait_kernels *k, const nat_pack *pack, const ait_tensor *t, void *dst);
 /* Packs for the node's step. */
 ait_status nat_pack_node(nat_lower *l, const ait_region_node *n, nat_kind kind) AIT_MUST_USE;

@@ -297,6 +297,7 @@ static void compare_variant(const op_case *c, const variant *v) {
     run_once(&reference, r, NULL, inputs, want);
     compare_once(c, v, &k, r, pool, inputs, want);
     compare_once(c, v, &k, r, pool, inputs, want); /* again, with other memory */
+    rb_release(want, r->region.output_count);
     rb_release(inputs, r->region.input_count);
   }
   if (pool != NULL) ait_pool_destroy(pool);

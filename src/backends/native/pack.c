@@ -70,17 +70,31 @@ size_t nat_pack_bytes(nat_pack_kind kind, const int64_t dims[6]) {
   return 0;
 }
 
-ait_status nat_pack_request(nat_lower *l, nat_pack_kind kind, uint32_t value, const ait_tensor *t, const int64_t dims[6], uint32_t *out_pack) {
+static bool same_weight(const ait_tensor *a, const ait_tensor *b) {
+  size_t bytes = (size_t)a->rank * sizeof a->strides[0];
+  return a->data == b->data && a->rank == b->rank && memcmp(a->strides, b->strides, bytes) == 0;
+}
+
+/* A weight that is used twice is packed once. */
+static uint32_t packed_before(const nat_lower *l, const nat_pack *pack, const ait_tensor *t) {
+  for (size_t i = 0; i < l->job_count; ++i) {
+    const nat_pack *p = &l->packs[l->jobs[i].pack];
+    if (p->kind == pack->kind && memcmp(p->dims, pack->dims, sizeof p->dims) == 0 && same_weight(&l->jobs[i].tensor, t)) return l->jobs[i].pack + 1;
+  }
+  return 0;
+}
+
+static ait_status nat_pack_request(nat_lower *l, nat_pack_kind kind, const ait_tensor *t, const int64_t dims[6]) {
   nat_pack pack = {.kind = kind, .size = nat_pack_bytes(kind, dims)};
   memcpy(pack.dims, dims, sizeof pack.dims);
+  pack.same_as = packed_before(l, &pack, t);
   void *packs = l->packs, *jobs = l->jobs;
   AIT_TRY(ait_grow(l->allocator, &packs, &l->pack_capacity, l->pack_count + 1, sizeof *l->packs));
   l->packs = packs;
   AIT_TRY(ait_grow(l->allocator, &jobs, &l->job_capacity, l->job_count + 1, sizeof *l->jobs));
   l->jobs = jobs;
-  *out_pack = (uint32_t)l->pack_count;
-  l->packs[l->pack_count] = pack;
-  l->jobs[l->job_count++] = (nat_pack_job){(uint32_t)l->pack_count++, value, *t};
+  if (pack.same_as == 0) l->jobs[l->job_count++] = (nat_pack_job){(uint32_t)l->pack_count, *t};
+  l->packs[l->pack_count++] = pack;
   return AIT_OK;
 }
 
@@ -155,16 +169,14 @@ static ait_tensor transposed(const ait_tensor *t) {
 
 static ait_status pack_as_matrix(nat_lower *l, uint32_t value, bool rows_are_outputs) {
   ait_tensor t;
-  uint32_t pack;
   if (!nat_constant(l, value, &t) || t.rank != 2) return AIT_OK;
   if (rows_are_outputs) t = transposed(&t);
   int64_t dims[6] = {t.shape[0], t.shape[1], 1, 1, 1, 1};
-  return nat_pack_request(l, NAT_PACK_MATRIX, value, &t, dims, &pack);
+  return nat_pack_request(l, NAT_PACK_MATRIX, &t, dims);
 }
 
 static ait_status pack_conv(nat_lower *l, const ait_region_node *n) {
   ait_tensor t;
-  uint32_t pack;
   uint32_t value = n->args[1].as.value;
   if (!nat_constant(l, value, &t) || t.rank < 3 || t.rank > 5) return AIT_OK;
   int64_t groups = n->arg_count > 6 && n->args[6].kind == AIT_ARG_INT ? n->args[6].as.i : 1;
@@ -173,20 +185,21 @@ static ait_status pack_conv(nat_lower *l, const ait_region_node *n) {
   int64_t dims[6] = {groups, reversed ? t.shape[0] : t.shape[1] * groups, reversed ? t.shape[1] * groups : t.shape[0], 1, 1, 1};
   for (int32_t d = 2; d < t.rank; ++d) dims[6 - t.rank + d] = t.shape[d];
   bool depthwise = !reversed && groups > 1 && t.shape[1] == 1 && dims[2] % groups == 0;
-  return nat_pack_request(l, reversed ? NAT_PACK_TRANSPOSED : depthwise ? NAT_PACK_DEPTHWISE : NAT_PACK_CONV, value, &t, dims, &pack);
+  return nat_pack_request(l, reversed ? NAT_PACK_TRANSPOSED : depthwise ? NAT_PACK_DEPTHWISE : NAT_PACK_CONV, &t, dims);
 }
 
 /* Per layer and direction: W_ih, W_hh, and biases, as torch orders them; the biases stay as they are. */
 static ait_status pack_recurrent(nat_lower *l, const ait_arg *params, bool biases) {
   if (params->kind != AIT_ARG_LIST) return AIT_OK;
-  uint32_t per_cell = biases ? 4 : 2, before = (uint32_t)l->pack_count, wanted = 0;
+  uint32_t per_cell = biases ? 4 : 2, wanted = 0;
+  size_t before = l->pack_count, jobs_before = l->job_count;
   for (uint32_t i = 0; i < params->count; ++i) {
     if (i % per_cell > 1 || params->as.list[i].kind != AIT_ARG_VALUE) continue;
     wanted++;
     AIT_TRY(pack_as_matrix(l, params->as.list[i].as.value, true));
   }
   if (l->pack_count - before != wanted) { /* all or none */
-    l->job_count -= l->pack_count - before;
+    l->job_count = jobs_before;
     l->pack_count = before;
   }
   return AIT_OK;

@@ -25,7 +25,7 @@ static ait_status store_result(const portable_args *a, uint32_t i) {
   ait_ref_value *got = &a->results[i];
   const portable_port *want = &a->ports[i];
   if (want->value == NAT_NONE) return AIT_OK;
-  if (a->region->values[want->value].type == AIT_TYPE_TENSOR_LIST) { /* stays in the table until the next run */
+  if (a->region->values[want->value].type != AIT_TYPE_TENSOR) { /* stays in the table until the next run */
     ait_ref_value_release(a->plan->list_allocator, &a->plan->values[want->value]);
     a->plan->values[want->value] = *got;
     *got = (ait_ref_value){0};
@@ -81,12 +81,13 @@ static void describe(ait_tensor *t, const nat_view *v) {
   memcpy(t->strides, v->strides, sizeof t->strides);
 }
 
-static bool is_list(const nat_bind *b, uint32_t value) { return b->region->values[value].type == AIT_TYPE_TENSOR_LIST; }
+/* Lists and numbers have no memory of their own. */
+static bool is_loose(const nat_bind *b, uint32_t value) { return b->region->values[value].type != AIT_TYPE_TENSOR; }
 
 static ait_status read_operands(nat_bind *b, const nat_step *s, portable_args *a, nat_view *views) {
   for (uint32_t i = 0; i < s->in_count; ++i) {
     uint32_t value = b->program->ids[s->in_begin + i];
-    if (value == NAT_NONE || is_list(b, value)) continue;
+    if (value == NAT_NONE || is_loose(b, value)) continue;
     AIT_TRY(nat_in(b, s, i, &views[a->operand_count]));
     a->operands[a->operand_count].value = value;
     describe(&a->operands[a->operand_count].tensor, &views[a->operand_count]);
@@ -95,14 +96,14 @@ static ait_status read_operands(nat_bind *b, const nat_step *s, portable_args *a
   return AIT_OK;
 }
 
-/* A list is bound, but lies nowhere. */
+/* A list or a number is bound, but lies nowhere. */
 static ait_status make_results(nat_bind *b, const nat_step *s, portable_args *a, nat_view *views) {
   a->result_count = s->out_count;
   for (uint32_t i = 0; i < s->out_count; ++i) {
     uint32_t value = b->program->ids[s->out_begin + i];
     a->ports[i].value = value;
     if (value == NAT_NONE) continue;
-    if (is_list(b, value)) {
+    if (is_loose(b, value)) {
       b->views[value].bound = true;
       continue;
     }
@@ -129,7 +130,7 @@ ait_status nat_prepare_portable(nat_bind *b, const nat_step *s) {
   AIT_TRY(nat_emit(b, &work, &a, sizeof a, &args));
   for (uint32_t i = 0; i < a.operand_count; ++i) AIT_TRY(NAT_POINTER(b, a.operands[i].tensor.data, &views[i]));
   for (uint32_t i = 0; i < s->out_count; ++i) {
-    if (a.ports[i].value == NAT_NONE || is_list(b, a.ports[i].value)) continue;
+    if (a.ports[i].value == NAT_NONE || is_loose(b, a.ports[i].value)) continue;
     AIT_TRY(NAT_POINTER(b, a.ports[i].tensor.data, &views[s->in_count + i]));
   }
   return AIT_OK;
@@ -137,6 +138,6 @@ ait_status nat_prepare_portable(nat_bind *b, const nat_step *s) {
 
 void nat_plan_release_lists(nat_plan *plan, const ait_region *region) {
   for (uint32_t i = 0; plan->values != NULL && i < plan->value_count; ++i) {
-    if (region->values[i].type == AIT_TYPE_TENSOR_LIST) ait_ref_value_release(plan->list_allocator, &plan->values[i]);
+    if (region->values[i].type != AIT_TYPE_TENSOR) ait_ref_value_release(plan->list_allocator, &plan->values[i]);
   }
 }

@@ -54,7 +54,7 @@ typedef struct nat_step {
 /* A weight in the form that a kernel reads, in the data section. dims: what it was packed from. */
 typedef struct nat_pack {
   uint32_t kind; /* nat_pack_kind */
-  uint32_t reserved;
+  uint32_t same_as; /* while compiling: 1 + the pack that holds the same weight; 0 in the blob */
   uint64_t offset, size; /* in the data section, 64-byte aligned */
   int64_t dims[6];
 } nat_pack;
