@@ -121,6 +121,7 @@ ait_status ait_ref__chunk_cat(ait_ref_call *call) {
   AIT_TRY(ait_ref_int(call, 2, &chunks));
   AIT_TRY(ait_ref_tensors(call, 0, &items, &count));
   ait_status status = AIT_OK;
+  if (dim < 0 && count > 0) dim += items[0].rank;
   for (uint32_t i = 0; i < count && status == AIT_OK; ++i)
     if (chunks < 1 || dim < 0 || dim >= items[i].rank) status = ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "cannot be cut into chunks");
   if (status == AIT_OK) status = chunk_cat(call, items, count, (int32_t)dim, chunks);

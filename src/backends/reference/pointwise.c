@@ -108,6 +108,11 @@ static void place_operand(map_job *job, uint32_t i, const ait_ref_operand *o, ai
     return;
   }
   job->numbers[i] = o->scalar;
+  if (domain == AIT_REF_I && !o->condition) { /* -1 among uint8 is 255 */
+    int64_t element = 0, whole = o->scalar.kind == AIT_KIND_FLOAT ? (int64_t)o->scalar.f : o->scalar.i;
+    ait_element_set_i64(&element, job->params.dtype, whole);
+    job->numbers[i] = (ait_ref_scalar){.kind = AIT_KIND_INT, .i = ait_element_i64(&element, job->params.dtype)};
+  }
   if (domain != AIT_REF_F) return;
   /* torch computes halves in float32, but compares them as they are */
   bool reduced = job->params.dtype == AIT_F32 || job->params.dtype == AIT_F16 || job->params.dtype == AIT_BF16;
