@@ -92,12 +92,17 @@ static ait_status choose_model(archive *ar, const char *root, const char **out) 
     const char *name = ar->zip.members[i].name;
     if (!ait_starts_with(name, folder) || !ait_ends_with(name, ".json")) continue;
     const char *model = ait_arena_strdup(&ar->in.arena, name + strlen(folder), strlen(name) - strlen(folder) - strlen(".json"));
-    if (!model) break;
+    if (!model) {
+      names.failed = true;
+      break;
+    }
     ait_text_printf(&names, "%s'%s'", count++ ? ", " : "", model);
     if (!wanted || strcmp(model, wanted) == 0) *out = model;
   }
-  ait_status status = AIT_OK;
-  if (count == 0) {
+  ait_status status = names.failed ? AIT_OOM() : AIT_OK;
+  if (status) {
+    *out = NULL;
+  } else if (count == 0) {
     status = ait_error_hint(ait_error(AIT_CODE_INVALID_MODEL, "the archive holds no model (no '%s*.json')", folder),
                             "a save that failed leaves such a file behind; export again");
   } else if (!*out) {
@@ -119,14 +124,16 @@ static ait_status read_table(archive *ar, const char *root, ait_pt2_table table)
   if (!folder) return AIT_OOM();
   for (int i = 0; i < 2; ++i) {
     const char *path = ait_arena_printf(&ar->in.arena, "%s%s%s", folder, ar->in.model, configs[table][i]);
-    const ait_zip_member *member = path ? ait_zip_find(&ar->zip, path) : NULL;
     const ait_json *config;
+    if (!path) return AIT_OOM();
+    const ait_zip_member *member = ait_zip_find(&ar->zip, path);
     if (!member) continue;
     AIT_TRY(read_json(ar, member, &config));
     return ait_error_context(ait_pt2_weights_set_config(&ar->in.weights, table, config, folder), "member '%s'", member->name);
   }
   const char *path = ait_arena_printf(&ar->in.arena, "%s%s.pt", folder, ar->in.model);
-  const ait_zip_member *pickle = path ? ait_zip_find(&ar->zip, path) : NULL;
+  if (!path) return AIT_OOM();
+  const ait_zip_member *pickle = ait_zip_find(&ar->zip, path);
   return pickle ? ait_pt2_weights_set_pickle(&ar->in.weights, table, pickle) : AIT_OK;
 }
 

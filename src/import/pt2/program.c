@@ -375,7 +375,7 @@ static ait_status read_graph(program *p) {
   AIT_TRY(name_graph(p));
   AIT_TRY(ait_pt2_add_modules(p->in, ait_json_get(ait_json_get(p->json, "graph_module"), "module_call_graph")));
   AIT_TRY(read_inputs(p));
-  back_symbols(p->in->graph);
+  AIT_TRY(back_symbols(p->in->graph));
   AIT_TRY(ait_pt2_add_nodes(&p->scope, p->graph));
   AIT_TRY(read_ranges(p, false));
   AIT_TRY(read_outputs(p));

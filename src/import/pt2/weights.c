@@ -69,9 +69,13 @@ static bool is_little_endian(const ait_zip_member *order) {
   return !order || order->deflated || (order->stored_size >= 6 && memcmp(order->stored, "little", 6) == 0);
 }
 
-static const ait_zip_member *find_joined(const ait_pt2_weights *w, const ait_zip *zip, const char *folder, const char *name) {
+/* The member folder + name; *out is NULL when there is none. */
+static ait_status find_joined(const ait_pt2_weights *w, const ait_zip *zip, const char *folder, const char *name,
+                              const ait_zip_member **out) {
   const char *path = ait_arena_printf(w->arena, "%s%s", folder, name);
-  return path ? ait_zip_find(zip, path) : NULL;
+  if (!path) return AIT_OOM();
+  *out = ait_zip_find(zip, path);
+  return AIT_OK;
 }
 
 static ait_status open_pickled(ait_pt2_weights *w, const ait_zip_member *member, ait_pt2_pickled *p) {
@@ -79,7 +83,7 @@ static ait_status open_pickled(ait_pt2_weights *w, const ait_zip_member *member,
   size_t size;
   AIT_TRY(ait_zip_contents(w->arena, member, w->budget, &data, &size));
   AIT_TRY(ait_zip_open(w->arena, data, size, &p->zip));
-  const ait_zip_member *pickle = NULL;
+  const ait_zip_member *pickle = NULL, *order;
   for (size_t i = 0; i < p->zip.count && !pickle; ++i) {
     const char *name = p->zip.members[i].name, *slash = strchr(name, '/');
     if (slash && strcmp(slash, "/data.pkl") == 0) pickle = &p->zip.members[i];
@@ -87,8 +91,8 @@ static ait_status open_pickled(ait_pt2_weights *w, const ait_zip_member *member,
   if (!pickle) return ait_error(AIT_CODE_INVALID_MODEL, "it holds no data.pkl: not written by torch.save");
   p->root = ait_arena_strdup(w->arena, pickle->name, strlen(pickle->name) - strlen("data.pkl"));
   if (!p->root) return AIT_OOM();
-  if (!is_little_endian(find_joined(w, &p->zip, p->root, "byteorder")))
-    return ait_error(AIT_CODE_UNSUPPORTED, "its weights are big-endian");
+  AIT_TRY(find_joined(w, &p->zip, p->root, "byteorder", &order));
+  if (!is_little_endian(order)) return ait_error(AIT_CODE_UNSUPPORTED, "its weights are big-endian");
   AIT_TRY(ait_zip_contents(w->arena, pickle, w->budget, &data, &size));
   return ait_pickle_parse(w->arena, data, size, &p->value);
 }
@@ -263,7 +267,8 @@ static ait_status read_entry(ait_pt2_weights *w, ait_pt2_table table, const ait_
   const ait_json *meta = ait_json_get(entry, "tensor_meta");
   if (!path || strchr(path, '/') || strchr(path, '\\'))
     return ait_error(AIT_CODE_INVALID_MODEL, "its file name '%s' is no plain name", path ? path : "");
-  const ait_zip_member *file = find_joined(w, w->zip, w->folder[table], path);
+  const ait_zip_member *file;
+  AIT_TRY(find_joined(w, w->zip, w->folder[table], path, &file));
   if (!file) return ait_error(AIT_CODE_INVALID_MODEL, "its file '%s%s' is missing", w->folder[table], path);
   if (!meta) return ait_error(AIT_CODE_UNSUPPORTED, "it is an object of a TorchBind class, no tensor");
   if (pickled && pickled->as.b) {
