@@ -18,6 +18,13 @@ endforeach()
 add_test(NAME symbols COMMAND ${PROJECT_SOURCE_DIR}/tools/check_symbols.sh $<TARGET_FILE:ait_rt> $<TARGET_FILE:ait>
                               ${CMAKE_BINARY_DIR}/CMakeFiles/ait_full_objects.dir ${PROJECT_SOURCE_DIR}/include)
 
+# Golden tests of the command line: a shell script, in parts.
+if(TARGET ait_cli)
+  foreach(part usage models tune faults)
+    add_test(NAME cli/${part} COMMAND ${PROJECT_SOURCE_DIR}/tests/cli/cli_test.sh $<TARGET_FILE:ait_cli> ${PROJECT_SOURCE_DIR}/tests/data ${part})
+    set_tests_properties(cli/${part} PROPERTIES TIMEOUT 300)
+  endforeach()
+endif()
 # The installation test takes what there is to install.
 add_custom_target(ait_tests DEPENDS ${test_targets} ait ait_rt $<TARGET_NAME_IF_EXISTS:ait_cli>)
 file(GLOB_RECURSE bench_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*_bench.c ${PROJECT_SOURCE_DIR}/bench/*_bench.c)

@@ -122,11 +122,9 @@ int cli_cmd_opt(const cli_args *args) {
   ait_status status = ait_opt(args->positional[0], cli_option(args, "passes"), cli_option(args, "print-after"), &options, &text);
   if (status != AIT_OK) return cli_fail(status);
   const char *path = cli_option(args, "output");
-  FILE *out = path ? fopen(path, "w") : stdout;
   int code = CLI_DONE;
-  if (!out || fputs(text, out) < 0) code = CLI_MISSING;
-  if (out && out != stdout && fclose(out)) code = CLI_MISSING;
-  if (code != CLI_DONE) fprintf(stderr, "ait: cannot write '%s'\n", path ? path : "standard output");
+  if (path) code = cli_write_file(path, text);
+  else fputs(text, stdout);
   ait_string_free(text);
   return code;
 }

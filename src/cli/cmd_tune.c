@@ -1,5 +1,6 @@
 /* ait tune and ait report. */
 #include "cli/json_view.h"
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@ enum { MAX_BACKENDS = 32, MAX_SAMPLES = 64 };
 static volatile bool interrupted;
 static void on_interrupt(int signal_number) {
   (void)signal_number;
+  if (interrupted) _exit(CLI_INTERRUPTED); /* asked twice: now. What was tried is in the record */
   interrupted = true;
 }
 
@@ -84,7 +86,39 @@ typedef struct sample_set {
   size_t count;
 } sample_set;
 
-/* name=file options belong to one call; each other --data is a call of its own. */
+static int is_sample_file(const struct dirent *e) {
+  size_t n = strlen(e->d_name);
+  return (n > 4 && !strcmp(e->d_name + n - 4, ".npz")) || (n > 12 && !strcmp(e->d_name + n - 12, ".safetensors"));
+}
+
+/* One file, one call. */
+static ait_status load_sample(const char *path, ait_model *model, int64_t rows, sample_set *s) {
+  cli_args one = {.option_count = 1, .options[0] = {"data", path}};
+  cli_inputs *inputs = &s->inputs[s->count];
+  ait_status status = cli_inputs_load(&one, model, "data", inputs);
+  if (status != AIT_OK) return status;
+  cli_inputs_take_rows(inputs, rows);
+  s->samples[s->count++] = (ait_sample){inputs->values, inputs->count};
+  return AIT_OK;
+}
+
+/* A folder's .npz and .safetensors files in the order of their names. *out_is_folder: false when it is none. */
+static ait_status load_folder(const char *path, ait_model *model, int64_t rows, sample_set *s, bool *out_is_folder) {
+  struct dirent **names;
+  int n = scandir(path, &names, is_sample_file, alphasort);
+  *out_is_folder = n >= 0;
+  ait_status status = n == 0 ? ait_error(AIT_CODE_NOT_FOUND, "folder '%s' holds no .npz or .safetensors file", path) : AIT_OK;
+  for (int i = 0; i < n; ++i) {
+    char file[4096];
+    snprintf(file, sizeof file, "%s/%s", path, names[i]->d_name);
+    if (status == AIT_OK && s->count < MAX_SAMPLES) status = load_sample(file, model, rows, s);
+    free(names[i]);
+  }
+  if (n >= 0) free(names);
+  return status;
+}
+
+/* name=file options belong to one call; each other --data is a call of its own, or a folder of them. */
 static ait_status load_samples(const cli_args *args, ait_model *model, int64_t rows, sample_set *s) {
   if (cli_option(args, "random")) {
     ait_status status = cli_inputs_get(args, model, "data", &s->inputs[0]);
@@ -92,19 +126,17 @@ static ait_status load_samples(const cli_args *args, ait_model *model, int64_t r
     return status;
   }
   bool named = cli_option(args, "data") && strchr(cli_option(args, "data"), '=');
-  for (int k = 0; cli_option_at(args, "data", k) && s->count < MAX_SAMPLES; ++k) {
-    cli_args one = *args;
-    if (!named) {
-      one.option_count = 0;
-      one.options[one.option_count].name = "data";
-      one.options[one.option_count++].value = cli_option_at(args, "data", k);
-    }
-    ait_status status = cli_inputs_load(&one, model, "data", &s->inputs[s->count]);
+  if (named) {
+    ait_status status = cli_inputs_load(args, model, "data", &s->inputs[0]);
     if (status != AIT_OK) return status;
-    cli_inputs_take_rows(&s->inputs[s->count], rows);
-    s->samples[s->count] = (ait_sample){s->inputs[s->count].values, s->inputs[s->count].count};
-    ++s->count;
-    if (named) break;
+    cli_inputs_take_rows(&s->inputs[0], rows);
+    s->samples[s->count++] = (ait_sample){s->inputs[0].values, s->inputs[0].count};
+  }
+  for (int k = 0; !named && cli_option_at(args, "data", k) && s->count < MAX_SAMPLES; ++k) {
+    bool folder;
+    ait_status status = load_folder(cli_option_at(args, "data", k), model, rows, s, &folder);
+    if (status == AIT_OK && !folder) status = load_sample(cli_option_at(args, "data", k), model, rows, s);
+    if (status != AIT_OK) return status;
   }
   if (s->count) return AIT_OK;
   return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "no sample inputs are given"), "use --data FILE.npz, or --random SEED");

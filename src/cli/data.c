@@ -32,7 +32,11 @@ ait_status cli_session_open(const cli_args *args, ait_model *model, bool profile
   ait_session_options options;
   ait_session_options_init(&options);
   const char *threads = cli_option(args, "threads");
-  if (threads) options.threads = atoi(threads);
+  if (threads) { /* the parser saw to it that it is a number */
+    long long n = strtoll(threads, NULL, 10);
+    if (n < 1 || n > 1024) return ait_error(AIT_CODE_INVALID_ARGUMENT, "%s threads: must be 1 to 1024", threads);
+    options.threads = (int32_t)n;
+  }
   options.profile = profile;
   return ait_session_create(model, &options, out);
 }

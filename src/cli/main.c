@@ -13,27 +13,18 @@ static const struct {
 #undef AIT_OPTION
 };
 
-int cli_cmd_help(const cli_args *args) {
-  cli_help(stdout, args->positional_count ? args->positional[0] : NULL);
-  return CLI_DONE;
-}
+int cli_cmd_help(const cli_args *args) { return cli_help(stdout, args->positional_count ? args->positional[0] : NULL); }
 
 int main(int argc, char **argv) {
-  signal(SIGPIPE, SIG_IGN);
-  if (argc < 2) {
-    cli_help(stderr, NULL);
-    return CLI_USAGE;
-  }
-  if (!strcmp(argv[1], "--version")) return printf("ait %s\n", ait_version()) < 0 ? CLI_MISSING : CLI_DONE;
-  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-    cli_help(stdout, NULL);
-    return CLI_DONE;
-  }
+  signal(SIGPIPE, SIG_IGN); /* both come back as errors of write */
+  signal(SIGXFSZ, SIG_IGN);
+  if (argc < 2) return cli_help(stderr, NULL), CLI_USAGE;
+  if (!strcmp(argv[1], "--version")) return printf("ait %s\n", ait_version()), cli_finish(CLI_DONE);
+  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) return cli_finish(cli_help(stdout, NULL));
   cli_args args;
   int code = cli_parse(argc, argv, &args);
   if (code != CLI_DONE) return code;
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; ++i)
     if (!strcmp(commands[i].name, args.command)) code = commands[i].run(&args);
-  if (fflush(stdout) != 0 && code == CLI_DONE) code = CLI_MISSING;
-  return code;
+  return cli_finish(code);
 }

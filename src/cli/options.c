@@ -74,8 +74,10 @@ static int unknown_command(const char *name) {
   return CLI_USAGE;
 }
 
-static int unknown_option(const char *command, const char *text) {
+static int unknown_option(const char *command, const char *given) {
+  char text[64];
   const char *near = NULL;
+  snprintf(text, sizeof text, "%.*s", (int)strcspn(given, "="), given);
   for (int i = 0; i < OPTIONS; ++i)
     if ((!strcmp(options[i].command, command) || !strcmp(options[i].command, "*")) && edit_distance(text + 2, options[i].name) <= 2)
       near = options[i].name;
@@ -83,6 +85,16 @@ static int unknown_option(const char *command, const char *text) {
   if (text[1] == '-' && near) fprintf(stderr, "hint: did you mean '--%s'?\n", near);
   else fprintf(stderr, "hint: 'ait help %s' lists its options\n", command);
   return CLI_USAGE;
+}
+
+/* Values of these kinds are numbers, whatever the command does with them. */
+static int check_value(const option_row *o, const char *value) {
+  char *end;
+  if (!o->value || (strcmp(o->value, "N") && strcmp(o->value, "SEED"))) return CLI_DONE;
+  errno = 0;
+  (void)strtoull(value, &end, 10);
+  if (errno || end == value || *end || *value == '-') return cli_usage("option '--%s': '%s' is not a whole number", o->name, value);
+  return CLI_DONE;
 }
 
 /* One "--name", "--name=value", "--name value", "-x", "-x value". */
@@ -102,6 +114,7 @@ static int parse_option(int argc, char **argv, int *i, cli_args *out) {
     if (*i + 1 >= argc) return cli_usage("option '%s' needs a value: %s", text, o->value);
     value = argv[++*i];
   }
+  if (check_value(o, value) != CLI_DONE) return CLI_USAGE;
   if (!o->repeatable && cli_option(out, o->name)) return cli_usage("option '--%s' is given twice", o->name);
   if (out->option_count == CLI_MAX_OPTIONS) return cli_usage("too many options");
   out->options[out->option_count].name = o->name;
@@ -114,13 +127,13 @@ int cli_parse(int argc, char **argv, cli_args *out) {
   const command_row *command = find_command(argv[1]);
   if (!command) return unknown_command(argv[1]);
   out->command = command->name;
+  cli_usage_command(command->name);
   bool only_positional = false;
   for (int i = 2; i < argc; ++i) {
     if (!only_positional && !strcmp(argv[i], "--")) {
       only_positional = true;
     } else if (!only_positional && !strcmp(argv[i], "--help")) {
-      cli_help(stdout, command->name);
-      exit(CLI_DONE);
+      exit(cli_finish(cli_help(stdout, command->name)));
     } else if (!only_positional && argv[i][0] == '-' && argv[i][1]) {
       int code = parse_option(argc, argv, &i, out);
       if (code != CLI_DONE) return code;
@@ -166,19 +179,20 @@ static void print_options(FILE *out, const char *command) {
   }
 }
 
-void cli_help(FILE *out, const char *name) {
+int cli_help(FILE *out, const char *name) {
   const command_row *command = name ? find_command(name) : NULL;
-  if (name && !command) fprintf(out, "There is no command '%s'.\n\n", name);
+  if (name && !command) return unknown_command(name);
   if (command) {
     fprintf(out, "usage: ait %s %s [options]\n\n%s\n\noptions:\n", command->name, command->arguments, command->summary);
     print_options(out, command->name);
     print_options(out, "*");
-    return;
+    return CLI_DONE;
   }
   fprintf(out, "usage: ait COMMAND [options]\n\ncommands:\n");
   for (int i = 0; i < COMMANDS; ++i) fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].summary);
-  fprintf(out, "\n'ait help COMMAND' lists a command's options; 'ait --version' prints the version.\n"
+  fprintf(out, "\n'ait help COMMAND' lists a command's options; 'ait --version' is the version.\n"
                "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 bad model or data,\n4 something missing here, 130 interrupted.\n");
+  return CLI_DONE;
 }
 
 const char *cli_option_at(const cli_args *args, const char *name, int k) {
@@ -214,7 +228,7 @@ bool cli_double(const cli_args *args, const char *name, double when_absent, doub
   double v = strtod(text, &end);
   if (end != text && !strcmp(end, "ms")) v /= 1000, end += 2;
   else if (end != text && !strcmp(end, "s")) end += 1;
-  if (end == text || *end || !(v >= 0)) {
+  if (end == text || *end || !(v >= 0) || v > 1e300) {
     cli_usage("option '--%s': '%s' is not a number", name, text);
     return false;
   }

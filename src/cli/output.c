@@ -1,8 +1,11 @@
 /* What people and programs read: errors, tables, JSON, units. */
 #include "cli/cli.h"
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 int cli_fail(ait_status status) {
   if (status == AIT_OK) return CLI_DONE;
@@ -13,6 +16,9 @@ int cli_fail(ait_status status) {
   return code;
 }
 
+static const char *usage_command;
+void cli_usage_command(const char *command) { usage_command = command; }
+
 int cli_usage(const char *format, ...) {
   va_list list;
   va_start(list, format);
@@ -20,7 +26,49 @@ int cli_usage(const char *format, ...) {
   vfprintf(stderr, format, list);
   fputc('\n', stderr);
   va_end(list);
+  if (usage_command) fprintf(stderr, "hint: 'ait help %s' says more\n", usage_command);
   return CLI_USAGE;
+}
+
+static int cannot_write(const char *what, int error) {
+  fprintf(stderr, "ait: cannot write %s: %s\n", what, strerror(error));
+  fprintf(stderr, "hint: is the disk full, or may you not write there?\n");
+  return CLI_MISSING;
+}
+
+int cli_finish(int code) {
+  errno = 0;
+  bool failed = fflush(stdout) != 0;
+  int error = errno;
+  failed |= ferror(stdout) != 0;
+  if (!failed || code != CLI_DONE) return code;
+  if (error == EPIPE) return CLI_MISSING; /* the reader has gone: it wants to hear nothing */
+  return cannot_write("standard output", error ? error : EIO);
+}
+
+static bool put_text(FILE *f, const char *text, bool sync) {
+  bool whole_line = *text && text[strlen(text) - 1] == '\n';
+  bool good = fputs(text, f) >= 0 && (whole_line || fputc('\n', f) >= 0) && fflush(f) == 0 && (!sync || fsync(fileno(f)) == 0);
+  int error = errno;
+  if (fclose(f) != 0) return false;
+  errno = error;
+  return good;
+}
+
+int cli_write_file(const char *path, const char *text) {
+  struct stat info;
+  char temporary[4200], quoted[4200];
+  snprintf(quoted, sizeof quoted, "'%s'", path);
+  if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+    FILE *f = fopen(path, "w");
+    return f && put_text(f, text, false) ? CLI_DONE : cannot_write(quoted, errno);
+  }
+  if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid()) >= sizeof temporary) return cannot_write(quoted, ENAMETOOLONG);
+  FILE *f = fopen(temporary, "wx");
+  if (f && put_text(f, text, true) && rename(temporary, path) == 0) return CLI_DONE;
+  int error = errno;
+  if (f) unlink(temporary);
+  return cannot_write(quoted, error);
 }
 
 bool cli_wants_json(const cli_args *args) { return cli_flag(args, "json"); }
@@ -28,11 +76,9 @@ bool cli_wants_json(const cli_args *args) { return cli_flag(args, "json"); }
 int cli_json(const cli_args *args, struct json_object *object) {
   const char *path = cli_option(args, "json");
   const char *text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
-  FILE *out = path && *path ? fopen(path, "w") : stdout;
   int code = CLI_DONE;
-  if (!out || fprintf(out, "%s\n", text) < 0) code = CLI_MISSING;
-  if (out && out != stdout && fclose(out)) code = CLI_MISSING;
-  if (code != CLI_DONE) fprintf(stderr, "ait: cannot write '%s'\n", path && *path ? path : "standard output");
+  if (path && *path) code = cli_write_file(path, text);
+  else puts(text); /* cli_finish looks whether it got out */
   json_object_put(object);
   return code;
 }
@@ -64,20 +110,46 @@ static size_t columns_of(const char *utf8) {
   return n;
 }
 
+enum { SCREEN = 80, NARROWEST = 20 };
+
+/* At word boundaries, later lines under the first. */
+static void print_wrapped(FILE *out, const char *text, size_t indent, size_t width) {
+  size_t column = 0;
+  for (const char *word = text; *word;) {
+    size_t bytes = strcspn(word, " "), columns = 0;
+    for (size_t i = 0; i < bytes; ++i) columns += (word[i] & 0xC0) != 0x80;
+    if (column && column + 1 + columns > width) fprintf(out, "\n%*s", (int)indent, ""), column = 0;
+    else if (column) fputc(' ', out), ++column;
+    fwrite(word, 1, bytes, out);
+    column += columns;
+    for (word += bytes; *word == ' ';) ++word;
+  }
+}
+
+/* Too wide: first the gaps shrink, then the last column is wrapped. */
 void cli_table_print(cli_table *t, FILE *out) {
-  size_t width[16] = {0};
+  size_t width[16] = {0}, before = 0, gap = 2;
+  int last = t->columns - 1;
   for (int r = 0; r < t->rows; ++r)
     for (int c = 0; c < t->columns; ++c) {
       const char *cell = t->cells[r * t->columns + c];
       size_t n = cell ? columns_of(cell) : 0;
       if (n > width[c]) width[c] = n;
     }
+  for (int c = 0; c < last; ++c) before += width[c];
+  if (before + gap * (size_t)last + width[last] > SCREEN && t->right[last]) gap = 1;
+  before += gap * (size_t)last;
+  bool wrap = !t->right[last] && before + width[last] > SCREEN && before + NARROWEST <= SCREEN;
   for (int r = 0; r < t->rows; ++r) {
     for (int c = 0; c < t->columns; ++c) {
       const char *cell = t->cells[r * t->columns + c] ? t->cells[r * t->columns + c] : "";
       int pad = (int)(width[c] - columns_of(cell));
-      bool last = c + 1 == t->columns;
-      fprintf(out, "%s%*s%s%*s", c ? "  " : "", t->right[c] ? pad : 0, "", cell, t->right[c] || last ? 0 : pad, "");
+      if (c == last && wrap) {
+        fprintf(out, "%*s", c ? (int)gap : 0, "");
+        print_wrapped(out, cell, before, SCREEN - before);
+      } else {
+        fprintf(out, "%*s%*s%s%*s", c ? (int)gap : 0, "", t->right[c] ? pad : 0, "", cell, t->right[c] || c == last ? 0 : pad, "");
+      }
     }
     fputc('\n', out);
   }

@@ -301,6 +301,14 @@ static ait_status open_record(tuner *t) {
   return AIT_OK;
 }
 
+/* Better to hear it before the tuning than after. */
+static ait_status check_writable(const char *path) {
+  ait_file_writer *writer;
+  AIT_TRY(ait_file_writer_create(ait_allocator_default(), path, &writer));
+  ait_file_writer_destroy(writer); /* the file is as it was */
+  return AIT_OK;
+}
+
 static ait_status run(tuner *t, const char *model_path, const char *out_path, const ait_sample *samples, size_t sample_count, char **out_report) {
   ait_load_options load;
   ait_load_options_init(&load);
@@ -311,6 +319,7 @@ static ait_status run(tuner *t, const char *model_path, const char *out_path, co
   t->phase = "import";
   AIT_TRY(ait_graph_open(model_path, &load, &t->raw));
   AIT_TRY(ait_graph_region(t->raw, ait_allocator_default(), &t->region));
+  if (out_path) AIT_TRY(check_writable(out_path));
   AIT_TRY(open_record(t));
   AIT_TRY(ait_tune_cases_create(t->raw, samples, sample_count, &t->cases));
   AIT_TRY(make_key(t));

@@ -1,0 +1,362 @@
+#!/bin/sh
+# Golden tests of the command line: what the page of commands promises, on the bundled models.
+#   cli_test.sh AIT DATA PART     PART: usage, models, tune, faults
+set -u
+ait=$1
+data=$2
+part=$3
+digits=$data/models/digits/digits.pt2
+images=$data/models/digits/digits-test.npz
+expected=$data/models/digits/expected.npz
+work=$(mktemp -d "${TMPDIR:-/tmp}/ait-cli.XXXXXX") || exit 1
+cd "$work" || exit 1
+trap 'rm -rf "$work"' EXIT
+XDG_CACHE_HOME=$work/cache
+export XDG_CACHE_HOME
+failures=0
+
+fail() {
+  failures=$((failures + 1))
+  echo "FAILED: $*"
+  sed 's/^/  out| /' out 2>/dev/null | head -20
+  sed 's/^/  err| /' err 2>/dev/null | head -20
+}
+
+# expect CODE ARGUMENTS…: runs ait, keeps out and err.
+expect() {
+  want=$1
+  shift
+  "$ait" "$@" >out 2>err </dev/null
+  got=$?
+  [ $got -eq "$want" ] || fail "exit code $got, want $want: ait $*"
+}
+# says FILE TEXT: a basic regular expression in out or err.
+says() { grep -q -- "$2" "$1" || fail "'$2' is not in $1"; }
+lacks() { grep -q -- "$2" "$1" && fail "'$2' is in $1"; }
+# The form of an error: "ait: …" first, then the hint, nothing on standard output.
+error_form() {
+  head -1 err | grep -q '^ait: ' || fail "no 'ait: ' in front"
+  [ "$(grep -c '^ait: ' err)" = 1 ] || fail "more than one line of error"
+  [ "$(wc -l <err)" -le 2 ] || fail "more than error and hint"
+  [ -s out ] && fail "an error prints to standard output, too"
+}
+hinted() { sed -n 2p err | grep -q '^hint: ' || fail "no hint"; }
+narrow() { awk 'length($0) > 80 { bad = 1 } END { exit bad }' "$1" || fail "wider than 80 columns: $(awk 'length($0) > 80' "$1" | head -1)"; }
+# A document is JSON: brackets in balance outside strings, begins and ends as an object or list.
+json() {
+  awk '{ s = s $0 } END { gsub(/\\./, "", s); gsub(/"[^"]*"/, "0", s); o = gsub(/[{]/, "", s) - gsub(/[}]/, "", s); l = gsub(/\[/, "", s) - gsub(/\]/, "", s); exit o != 0 || l != 0 }' "$1" &&
+    head -c 1 "$1" | grep -q '[[{]' || fail "$1 is no JSON"
+}
+
+usage_part() {
+  expect 2
+  says err 'usage: ait COMMAND'
+  expect 0 help
+  narrow out
+  says out 'Exit codes: 0 done, 1 the answer is no'
+  for c in $(sed -n 's/^  \([a-z]*\) .*/\1/p' out); do
+    expect 0 help "$c"
+    narrow out
+    says out "^usage: ait $c"
+    cp out by-help
+    expect 0 "$c" --help
+    cmp -s out by-help || fail "ait $c --help and ait help $c differ"
+  done
+  expect 0 --version
+  says out '^ait [0-9]*\.[0-9]*\.[0-9]*$'
+  expect 2 tunes m.pt2
+  error_form
+  says err "did you mean 'ait tune'"
+  expect 2 xyzzy
+  error_form
+  hinted
+  expect 2 help xyzzy
+  error_form
+  expect 2 run m.pt2 --thread 2
+  error_form
+  says err "did you mean '--threads'"
+  expect 2 run m.pt2 --theads=2
+  says err "did you mean '--threads'"
+  expect 2 run m.pt2 -Z
+  error_form
+  hinted
+  for bad in '--threads x' '--threads=-1' '--threads=2x' '--repeat=1e3' '--random -3' '--profile=yes' '--threads' '--threads=1 --threads=2'; do
+    # shellcheck disable=SC2086
+    expect 2 run m.pt2 $bad
+    error_form
+    hinted
+  done
+  for bad in '--budget=x' '--budget=-1' '--budget=inf' '--budget=nan' '--tolerance=5' '--batch=0'; do
+    expect 2 tune m.pt2 -o x.ait $bad
+    error_form
+  done
+  expect 2 run
+  error_form
+  hinted
+  expect 2 run a b
+  expect 2 tune m.pt2
+  expect 2 verify
+  expect 2 verify m.pt2
+  expect 2 verify m.pt2 --cases .
+  expect 2 opt
+  expect 0 backends
+  narrow out
+  says out '^native .*yes'
+  says out '^null'
+  expect 0 backends -v
+  narrow out
+  expect 0 backends --json
+  json out
+  expect 0 ops
+  says out 'operators, .* run on the reference'
+  expect 0 ops --json
+  json out
+  expect 0 opt --list
+  narrow out
+  says out 'functionalise'
+}
+
+models_part() {
+  expect 0 inspect "$digits"
+  narrow out
+  says out 'float32 \[s40, 1, 8, 8\]'
+  expect 0 inspect "$digits" --json
+  json out
+  cp out first
+  expect 0 inspect "$digits" --json=file.json
+  [ -s out ] && fail "--json=FILE prints, too"
+  cmp -s first file.json || fail "--json and --json=FILE differ"
+  expect 0 explain "$digits"
+  expect 0 explain "$digits" --json
+  json out
+  expect 0 opt "$digits"
+  says out '^graph '
+  cp out raw
+  expect 0 opt "$digits" --passes core -o core.txt
+  [ -s out ] && fail "-o prints, too"
+  says core.txt ' conv('
+  lacks core.txt '= batch_norm('
+  expect 3 opt "$digits" --passes nosuch
+  error_form
+  hinted
+  expect 0 ops --missing "$digits"
+  expect 0 run "$digits" -i "$images" -o out.npz
+  expect 0 verify "$digits" -i "$images" --expect out.npz --rtol 0 --atol 0
+  expect 0 verify "$digits" -i "$images" --expect "$expected"
+  says out 'ok$'
+  expect 0 verify "$digits" -i "$images" --expect "$expected" --backend native --json
+  json out
+  says out '"pass": *true'
+  expect 0 run "$digits" --random 1 -o other.npz --size s40=450
+  expect 1 verify "$digits" -i "$images" --expect other.npz
+  says out 'DIFFERS'
+  [ -s err ] && fail "the answer no is no error"
+  expect 1 verify "$digits" -i "$images" --expect other.npz --json
+  says out '"pass": *false'
+  expect 0 run "$digits" -i "$images" --labels label
+  says out '447 of 450'
+  expect 0 run "$digits" --random 1 --repeat 3 --profile --threads 2 --backend native
+  expect 0 run "$digits" --random 1 --json
+  json out
+  # bad models and data
+  expect 3 run nosuch.pt2 --random 1
+  error_form
+  says err "nosuch.pt2"
+  echo text >text.pt2
+  expect 3 run text.pt2 --random 1
+  error_form
+  says err "text.pt2"
+  for command in inspect explain opt 'ops --missing' 'tune -o x.ait --random 1' bench report; do
+    # shellcheck disable=SC2086
+    expect 3 $command text.pt2
+    error_form
+    says err "text.pt2"
+  done
+  expect 3 run "$digits" -i text.pt2
+  error_form
+  says err "text.pt2"
+  expect 3 run "$digits" -i "$expected" # no such input
+  error_form
+  says err "image"
+  expect 3 run "$digits" --random 1 --size s40=5000
+  error_form
+  expect 3 run "$digits" --random 1 --backend nosuch
+  error_form
+  hinted
+  expect 3 run "$digits" --random 1 --backend native --knobs nosuch=1
+  error_form
+  hinted
+  expect 3 run "$digits"
+  error_form
+  hinted
+  expect 3 report "$digits"
+  error_form
+  expect 3 verify --cases nosuch-folder
+  error_form
+  expect 0 bench "$digits" --backend eager,native --min-time 0.05
+  narrow out
+  expect 0 bench "$digits" --backend eager,native --min-time 0.05 --json
+  json out
+  says out 'time_over_first_low'
+}
+
+tune_part() {
+  expect 0 tune "$digits" -d "$images" --batch 16 -o one.ait --budget 2 --threads 1
+  narrow out
+  says err 'wrote one.ait'
+  [ -s cache/ait/record.db ] || fail "no record in the cache folder"
+  start=$(date +%s)
+  expect 0 tune "$digits" -d "$images" --batch 16 -o two.ait --budget 60 --threads 1 --json=report.json -q
+  [ $(($(date +%s) - start)) -le 20 ] || fail "the second run is slow"
+  [ -s out ] || fail "--json=FILE hides the table"
+  [ -s err ] && fail "-q is not quiet"
+  cmp -s one.ait two.ait || fail "two files from one record differ"
+  json report.json
+  expect 0 report two.ait
+  narrow out
+  cp out table
+  expect 0 report one.ait --json
+  json out
+  says out '"winner"'
+  expect 0 tune "$digits" -d "$images" --batch 16 -o two.ait --threads 1
+  cmp -s out table || fail "ait tune and ait report print different tables"
+  says err '(from the record)'
+  expect 0 run two.ait -i "$images" --labels label
+  says out '447 of 450'
+  expect 0 verify two.ait -i "$images" --expect "$expected" --rtol 1e-4 --atol 1e-4
+  expect 0 inspect two.ait
+  narrow out
+  expect 0 bench two.ait "$digits" --min-time 0.05
+  narrow out
+  # samples in a folder; strategies; a record of its own, or none
+  mkdir samples
+  "$ait" run "$digits" --random 1 -o /dev/null >/dev/null 2>&1
+  cp "$images" samples/a.npz
+  cp "$images" samples/b.npz
+  expect 0 tune "$digits" -d samples --batch 4 -o three.ait --budget 1 --record none --strategy first-wins --threads 1
+  lacks err 'from the record'
+  expect 3 tune "$digits" -d samples -o x.ait --strategy nosuch
+  error_form
+  hinted
+  expect 3 tune "$digits" -d samples -o x.ait --backends nosuch
+  error_form
+  expect 3 tune "$digits" -o x.ait
+  error_form
+  hinted
+  # nothing valid: the answer is no, and the report says why
+  expect 1 tune "$digits" -d "$images" --batch 4 -o x.ait --tolerance 1e-30,1e-30 --budget 1 --record none --threads 1 --backends null
+  [ -e x.ait ] && fail "a file of nothing valid"
+  says out 'wrong'
+  says err '^ait: '
+}
+
+# wait_for TEXT FILE: until a running program has said it.
+wait_for() {
+  n=0
+  until grep -q -- "$1" "$2" 2>/dev/null; do
+    n=$((n + 1))
+    [ $n -gt 300 ] && return 1
+    sleep 0.1
+  done
+}
+
+faults_part() {
+  tune="tune $digits --random 1 --size s40=64 --threads 2 --record r.db"
+  # kill -9: what was tried is in the record, nothing else is left
+  # shellcheck disable=SC2086
+  "$ait" $tune -o k.ait --budget 60 >out 2>err </dev/null &
+  pid=$!
+  wait_for 'threads=.*: ' err || fail "no candidate was tried"
+  kill -9 $pid
+  wait $pid 2>/dev/null
+  [ -e k.ait ] && fail "a killed run left a file"
+  # shellcheck disable=SC2086
+  expect 0 $tune -o k.ait --budget 3
+  says err '(from the record)'
+  # interrupt: 130, the record stays, no file
+  rm -f r.db*
+  # shellcheck disable=SC2086
+  "$ait" $tune -o i.ait --budget 60 >out 2>err </dev/null &
+  pid=$!
+  wait_for 'threads=.*: ' err || fail "no candidate was tried"
+  kill -INT $pid
+  wait $pid
+  [ $? -eq 130 ] || fail "exit code after an interrupt"
+  says err '^ait: .*interrupted'
+  [ -e i.ait ] && fail "an interrupted run left a file"
+  # shellcheck disable=SC2086
+  expect 0 $tune -o i.ait --budget 3
+  says err '(from the record)'
+  # a full disk, as a limit on file sizes: an error, and the file as it was
+  echo before >full.ait
+  (
+    ulimit -f 8
+    # shellcheck disable=SC2086
+    "$ait" $tune -o full.ait --record none --budget 1 --backends null >out 2>err
+    [ $? -eq 4 ] || [ $? -eq 1 ]
+  ) || fail "exit code on a full disk"
+  [ "$(cat full.ait)" = before ] || fail "a full disk left half a file"
+  (
+    ulimit -f 8
+    "$ait" opt "$digits" -o full.txt >out 2>err
+    [ $? -eq 4 ]
+  ) || fail "exit code of opt -o on a full disk"
+  [ -e full.txt ] && fail "a full disk left half a text"
+  (
+    ulimit -f 1
+    "$ait" ops --json=full.json >out 2>err
+    [ $? -eq 4 ]
+  ) || fail "exit code of --json=FILE on a full disk"
+  [ -e full.json ] && fail "a full disk left half a JSON file"
+  (
+    ulimit -f 8
+    "$ait" run "$digits" --random 1 --size s40=1024 -o full.npz >out 2>err
+    [ $? -eq 4 ]
+  ) || fail "exit code of run -o on a full disk"
+  [ -e full.npz ] && fail "a full disk left half an npz"
+  find . -name '*.tmp*' | grep -q . && fail "temporary files are left: $(find . -name '*.tmp*')"
+  if [ -w /dev/full ]; then
+    for command in 'ops' 'ops --json' 'help' '--version' 'backends' "opt $digits" "inspect $digits" "run $digits --random 1"; do
+      # shellcheck disable=SC2086
+      "$ait" $command >/dev/full 2>err
+      [ $? -eq 4 ] || fail "exit code of ait $command to a full device"
+      : >out
+      error_form
+    done
+    expect 4 run "$digits" --random 1 -o /dev/full
+    [ -c /dev/full ] || fail "/dev/full was replaced"
+  fi
+  # a reader that goes away is no fault to talk about
+  "$ait" ops 2>err | head -1 >out
+  [ -s err ] && fail "a closed pipe is complained about"
+  # no place for the record: a warning with the path, and the tuning goes on
+  echo file >cachefile
+  XDG_CACHE_HOME=$work/cachefile
+  expect 0 tune "$digits" --random 1 --size s40=4 --threads 1 -o w.ait --budget 1
+  says err "warning: nothing will be recorded.*cachefile"
+  [ -s w.ait ] || fail "no file without a record"
+  # a record that is none
+  head -c 20000 "$images" >broken.db
+  expect 0 tune "$digits" --random 1 --size s40=4 --threads 1 -o w.ait --budget 1 --record broken.db
+  says err 'warning: nothing will be recorded.*broken.db'
+  # no place for the result: told before the tuning
+  expect 4 tune "$digits" --random 1 --threads 1 -o nosuch/folder/x.ait --budget 60 --record none
+  error_form
+  says err 'nosuch/folder/x.ait'
+  # damaged artifacts
+  size=$(wc -c <w.ait)
+  head -c $((size / 2)) w.ait >half.ait
+  : >empty.ait
+  for file in half.ait empty.ait; do
+    for command in "run --random 1" inspect report bench; do
+      # shellcheck disable=SC2086
+      expect 3 ${command} $file
+      error_form
+      says err $file
+    done
+  done
+}
+
+"${part}_part"
+[ $failures -eq 0 ] && echo "$part: passed" || echo "$part: $failures failed"
+[ $failures -eq 0 ]
