@@ -94,8 +94,8 @@ typedef struct ait_region_value {
   const char *name;
   ait_type type;
   ait_dtype dtype; /* tensors */
-  int32_t rank;         /* tensors; -1: unknown. Ints: 1 when their expression is known, else 0 */
-  const ait_dim *shape; /* tensors: rank dims. Ints: one dim, their expression */
+  int32_t rank;         /* tensors; -1: unknown. Others: 0 */
+  const ait_dim *shape; /* tensors: rank dims. Ints: one dim, their expression, or NULL when it is not known */
 } ait_region_value;
 
 enum {

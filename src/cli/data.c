@@ -1,6 +1,6 @@
 /* Inputs of a model: from files, or made up from its signature. */
 #include "cli/cli.h"
-#include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,10 +183,28 @@ static bool size_option(const cli_args *args, const char *symbol, int64_t *out) 
   size_t length = strlen(symbol);
   for (int k = 0; (text = cli_option_at(args, "size", k)); ++k)
     if (!strncmp(text, symbol, length) && text[length] == '=') {
-      *out = atoll(text + length + 1);
+      *out = strtoll(text + length + 1, NULL, 10); /* check_sizes looked at it */
       return true;
     }
   return false;
+}
+
+/* Every --size names a symbol and has a size. */
+static ait_status check_sizes(const cli_args *args, const ait_region *region) {
+  const char *text;
+  for (int k = 0; (text = cli_option_at(args, "size", k)); ++k) {
+    const char *equals = strchr(text, '=');
+    char *end = NULL;
+    bool known = false;
+    errno = 0;
+    if (equals && strtoll(equals + 1, &end, 10) >= 0 && end != equals + 1 && !*end && !errno)
+      for (uint32_t i = 0; i < region->symbol_count; ++i)
+        known |= strlen(region->symbols[i].name) == (size_t)(equals - text) && !strncmp(region->symbols[i].name, text, (size_t)(equals - text));
+    else return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "--size '%s' is not SYMBOL=N", text), "like --size s0=8");
+    if (!known)
+      return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "--size '%s': the model has no such size", text), "'ait inspect' lists the sizes");
+  }
+  return AIT_OK;
 }
 
 /* A value for every symbol: --size, else the size that export saw, else the smallest allowed (at least 2 where that is allowed). */
@@ -206,10 +224,14 @@ static bool eval_dim(const ait_region *r, const int64_t *symbols, ait_dim d, int
   if (e->op == AIT_DIM_SYMBOL) return *out = symbols[e->a], true;
   if (e->op == AIT_DIM_UNKNOWN || !eval_dim(r, symbols, e->a, depth + 1, &a) || !eval_dim(r, symbols, e->b, depth + 1, &b)) return false;
   switch (e->op) {
-  case AIT_DIM_ADD: *out = a + b; return true;
-  case AIT_DIM_SUB: *out = a - b; return true;
-  case AIT_DIM_MUL: *out = a * b; return true;
-  case AIT_DIM_FLOORDIV: return b > 0 ? (*out = a / b, true) : false;
+  case AIT_DIM_ADD: return !__builtin_add_overflow(a, b, out);
+  case AIT_DIM_SUB: return !__builtin_sub_overflow(a, b, out);
+  case AIT_DIM_MUL: return !__builtin_mul_overflow(a, b, out);
+  case AIT_DIM_FLOORDIV: return b > 0 && a >= 0 ? (*out = a / b, true) : false;
+  case AIT_DIM_CEILDIV: return b > 0 && a >= 0 ? (*out = a / b + (a % b != 0), true) : false;
+  case AIT_DIM_MOD: return b > 0 && a >= 0 ? (*out = a % b, true) : false;
+  case AIT_DIM_MIN: return *out = a < b ? a : b, true;
+  case AIT_DIM_MAX: return *out = a > b ? a : b, true;
   default: return false;
   }
 }
@@ -241,11 +263,19 @@ static ait_status random_tensor(const ait_region *region, const ait_region_value
   return status;
 }
 
+/* An int that is a size has that size; any other is 2. */
+static ait_status random_int(const ait_region *region, const ait_region_value *v, const int64_t *symbols, const char *name, ait_value *out) {
+  *out = (ait_value){.kind = AIT_VALUE_INT, .as.i = 2};
+  if (v->type != AIT_TYPE_INT || !v->shape || eval_dim(region, symbols, v->shape[0], 0, &out->as.i)) return AIT_OK;
+  return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "the value of input '%s' is not known", name), "give the inputs with --data");
+}
+
 ait_status cli_inputs_random(const cli_args *args, ait_model *model, uint64_t seed, cli_inputs *out) {
   memset(out, 0, sizeof *out);
   const ait_region *region = ait_model_region(model);
   int64_t *symbols = calloc(region->symbol_count ? region->symbol_count : 1, sizeof *symbols);
   ait_status status = symbols ? allocate_values(model, out) : ait_error(AIT_CODE_OUT_OF_MEMORY, "out of memory");
+  if (status == AIT_OK) status = check_sizes(args, region);
   for (uint32_t i = 0; symbols && i < region->symbol_count; ++i) symbols[i] = symbol_value(args, &region->symbols[i]);
   for (uint32_t i = 0; status == AIT_OK && i < region->input_count; ++i) {
     const ait_region_input *in = &region->inputs[i];
@@ -258,7 +288,7 @@ ait_status cli_inputs_random(const cli_args *args, ait_model *model, uint64_t se
     const ait_region_value *v = &region->values[in->value];
     if (port.kind == AIT_VALUE_TENSOR) status = random_tensor(region, v, symbols, port.name, &seed, slot);
     else if (port.kind == AIT_VALUE_INT)
-      *slot = (ait_value){.kind = AIT_VALUE_INT, .as.i = v->rank == 1 && region->dims[v->shape[0]].op == AIT_DIM_SYMBOL ? symbols[region->dims[v->shape[0]].a] : 2};
+      status = random_int(region, v, symbols, port.name, slot);
     else if (port.kind == AIT_VALUE_FLOAT) *slot = (ait_value){.kind = AIT_VALUE_FLOAT, .as.f = 0.5};
     else *slot = (ait_value){.kind = port.kind};
   }

@@ -233,5 +233,8 @@ ait_status ait_graph_parse(ait_allocator a, const char *text, size_t length, ait
  * An int value's `scalar` becomes the one dim of its region value's shape (rank 0). */
 ait_status ait_graph_region(const ait_graph *g, ait_allocator a, ait_region **out) AIT_MUST_USE;
 void ait_graph_region_destroy(ait_allocator a, ait_region *region);
+/* from_region.c: the way back, verified; weights (may be NULL) are retained. Module types and list elements' metadata are not in a region.
+ * Errors: invalid-model, limit. */
+ait_status ait_graph_from_region(ait_allocator a, const ait_region *region, ait_dialect dialect, ait_weight_store *weights, ait_graph **out) AIT_MUST_USE;
 
 #endif

@@ -185,7 +185,7 @@ static inline bool pt_inputs(const ait_region *region, int variant, ait_value *o
     int64_t shape[AIT_MAX_RANK];
     if (info->type == AIT_TYPE_INT) {
       *v = (ait_value){.kind = AIT_VALUE_INT, .as.i = 3};
-      if (info->rank == 1) possible &= ait_dim_eval(region->dims, symbols, info->shape[0], &v->as.i);
+      if (info->shape) possible &= ait_dim_eval(region->dims, symbols, info->shape[0], &v->as.i);
     }
     if (info->type == AIT_TYPE_FLOAT) *v = (ait_value){.kind = AIT_VALUE_FLOAT, .as.f = 0.5};
     if (info->type == AIT_TYPE_BOOL) *v = (ait_value){.kind = AIT_VALUE_BOOL, .as.b = variant & 1};

@@ -50,7 +50,7 @@ static ait_status resized_case(const ait_region *region, const ait_tune_case *sa
     if (in->value == AIT_NO_INDEX) continue;
     const ait_region_value *v = &region->values[in->value];
     int64_t shape[AIT_MAX_RANK];
-    if (from->kind == AIT_VALUE_INT && v->rank == 1 && v->shape) *out_possible &= ait_dim_eval(region->dims, symbols, v->shape[0], &to->as.i);
+    if (from->kind == AIT_VALUE_INT && v->type == AIT_TYPE_INT && v->shape) *out_possible &= ait_dim_eval(region->dims, symbols, v->shape[0], &to->as.i);
     if (from->kind != AIT_VALUE_TENSOR) continue;
     to->kind = AIT_VALUE_NONE;
     for (int32_t d = 0; d < v->rank; ++d)

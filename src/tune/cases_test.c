@@ -76,6 +76,24 @@ static void extremes_repeat_or_cut_the_sample(void **state) {
   ait_tune_cases_deinit(&cases);
 }
 
+/* An int input that is a size changes with it. */
+static void sizes_as_numbers_change(void **state) {
+  AIT_UNUSED(state);
+  ait_graph *g = pt_parse("graph \"m\" raw\nsymbol s0 [2, 64] hint 4 backed\ninput %x: float32[s0, 2] user 0 \"x\"\ninput %n: int(s0) user 1 \"n\"\n"
+                          "%y: float32[s0*2] = aten.view(%x, [{s0*2}])\noutput user 0 \"y\" = %y\n");
+  ait_tune_options options = options_of();
+  ait_tune_cases cases;
+  ait_value values[2] = {matrix(4, 2), {.kind = AIT_VALUE_INT, .as.i = 4}};
+  ait_sample sample = {values, 2};
+  pt_ok(ait_tune_cases_create(g, &sample, 1, &options, 1, &cases), "cases");
+  assert_int_equal(cases.count, 3);
+  assert_int_equal(labelled(&cases, "smallest")->inputs[1].as.i, 2);
+  assert_int_equal(labelled(&cases, "largest")->inputs[1].as.i, 16);
+  ait_tune_cases_deinit(&cases);
+  pt_release(values, 2);
+  ait_graph_destroy(g);
+}
+
 static void guards_forbid_sizes(void **state) {
   AIT_UNUSED(state);
   ait_tune_cases cases;
@@ -131,7 +149,7 @@ static void the_hash_sees_every_input(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(extremes_repeat_or_cut_the_sample), cmocka_unit_test(guards_forbid_sizes),
+      cmocka_unit_test(extremes_repeat_or_cut_the_sample), cmocka_unit_test(guards_forbid_sizes), cmocka_unit_test(sizes_as_numbers_change),
       cmocka_unit_test(bad_samples_are_named),             cmocka_unit_test(the_hash_sees_every_input),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

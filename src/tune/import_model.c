@@ -17,6 +17,22 @@ static const char *kind_text(ait_file_kind kind) {
   }
 }
 
+/* The portable part of an .ait: what the user's file said. */
+static ait_status open_artifact(ait_allocator a, const char *path, ait_graph **out) {
+  ait_artifact *artifact;
+  AIT_TRY(ait_artifact_open(a, path, NULL, &artifact));
+  ait_weight_store *weights = (ait_weight_store *)(uintptr_t)ait_artifact_weights(artifact); /* it outlives the artifact when retained */
+  ait_status status = ait_graph_from_region(a, ait_artifact_region(artifact), AIT_DIALECT_RAW, weights, out);
+  const char *names[] = {ait_artifact_producer(artifact), ait_artifact_model_name(artifact)};
+  if (status == AIT_OK) status = ait_graph_strdup(*out, names[0], &(*out)->producer);
+  if (status == AIT_OK && names[1]) status = ait_graph_strdup(*out, names[1], &(*out)->name);
+  ait_artifact_release(artifact);
+  if (status == AIT_OK) return AIT_OK;
+  ait_graph_destroy(*out);
+  *out = NULL;
+  return status;
+}
+
 ait_status ait_graph_open(const char *path, const ait_load_options *options, ait_graph **out) {
   ait_load_options defaults;
   if (!options) ait_load_options_init(&defaults), options = &defaults;
@@ -25,6 +41,7 @@ ait_status ait_graph_open(const char *path, const ait_load_options *options, ait
   AIT_TRY(ait_import_detect(path, &kind));
   ait_import_options import = {.model_name = options->model_name};
   if (kind == AIT_FILE_PT2 || kind == AIT_FILE_AOTI || kind == AIT_FILE_UNKNOWN) return ait_import_pt2(options->allocator, path, &import, out);
+  if (kind == AIT_FILE_AIT) return open_artifact(options->allocator, path, out);
   return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "cannot import '%s': %s", path, kind_text(kind)),
                         "save an exported program: torch.export.save(torch.export.export(model, args), \"model.pt2\")");
 }

@@ -180,6 +180,14 @@ models_part() {
   says err "image"
   expect 3 run "$digits" --random 1 --size s40=5000
   error_form
+  expect 3 run "$digits" --random 1 --size s40
+  error_form
+  hinted
+  expect 3 run "$digits" --random 1 --size s4=5
+  error_form
+  hinted
+  expect 3 run "$digits" --random 1 --size s40=9999999999999999999
+  error_form
   expect 3 run "$digits" --random 1 --backend nosuch
   error_form
   hinted
@@ -226,6 +234,12 @@ tune_part() {
   expect 0 verify two.ait -i "$images" --expect "$expected" --rtol 1e-4 --atol 1e-4
   expect 0 inspect two.ait
   narrow out
+  says out 's40 = 1 to 1024'
+  expect 0 opt two.ait -o sealed.txt
+  expect 0 opt "$digits" -o raw.txt
+  grep -v '^module' raw.txt >raw.graph
+  grep -v '^module' sealed.txt | cmp -s - raw.graph || fail "the sealed graph is not the imported one"
+  expect 0 explain two.ait
   expect 0 bench two.ait "$digits" --min-time 0.05
   narrow out
   # samples in a folder; strategies; a record of its own, or none
