@@ -87,6 +87,33 @@ static void golden_programs_keep_their_answers(void **state) {
   if (programs < 15) fail_msg("only %d programs ran", programs);
 }
 
+/* What an .ait keeps of a program is enough to make the graph again. */
+static void regions_become_graphs_again(void **state) {
+  AIT_UNUSED(state);
+  DIR *folder = opendir(AIT_TEST_DATA "/pt2/golden");
+  assert_non_null(folder);
+  int tried = 0;
+  for (struct dirent *e; (e = readdir(folder));) {
+    char file[300];
+    if (!strstr(e->d_name, ".pt2")) continue;
+    snprintf(file, sizeof file, "pt2/golden/%s", e->d_name);
+    ait_graph *g = import(file), *again;
+    ait_region *region;
+    if (!g) continue;
+    pt_ok(ait_graph_region(g, ait_allocator_default(), &region), e->d_name);
+    pt_ok(ait_graph_from_region(ait_allocator_default(), region, g->dialect, g->weights, &again), e->d_name);
+    ait_graph_region_destroy(ait_allocator_default(), region); /* nothing is shared */
+    assert_int_equal(again->value_count, g->value_count);
+    assert_int_equal(again->node_count, g->node_count);
+    assert_int_equal(again->guard_count, g->guard_count);
+    tried += pt_same_answers(e->d_name, g, again, 0) > 0;
+    ait_graph_destroy(again);
+    ait_graph_destroy(g);
+  }
+  closedir(folder);
+  assert_true(tried >= 15);
+}
+
 static void digits_keeps_its_answers(void **state) {
   AIT_UNUSED(state);
   ait_graph *g = import("models/digits/digits.pt2");
@@ -165,7 +192,7 @@ static void unknown_passes_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(golden_programs_keep_their_answers), cmocka_unit_test(digits_keeps_its_answers),
+      cmocka_unit_test(golden_programs_keep_their_answers), cmocka_unit_test(regions_become_graphs_again), cmocka_unit_test(digits_keeps_its_answers),
       cmocka_unit_test(pipelines_survive_failing_allocations), cmocka_unit_test(unknown_passes_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
