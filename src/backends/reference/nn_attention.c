@@ -169,14 +169,14 @@ static ait_status attention_run(ait_ref_call *call, attention *a, bool gqa, uint
   AIT_GOTO(ait_nn_arg(call, 1, &a->k));
   AIT_GOTO(ait_nn_arg(call, 2, &a->v));
   AIT_GOTO(set_shapes(call, a, gqa));
-  AIT_GOTO(set_mask(call, a, ait_ref_tensor_or_null(call, mask)));
+  AIT_GOTO(set_mask(call, a, mask == AIT_NO_INDEX ? NULL : ait_ref_tensor_or_null(call, mask)));
   if (isnan(a->scale)) a->scale = 1 / sqrt((double)a->width);
   int64_t shape[AIT_MAX_RANK];
   memcpy(shape, a->lead, sizeof shape);
   shape[a->lead_rank] = a->queries, shape[a->lead_rank + 1] = a->value_width;
   AIT_GOTO(ait_ref_temp(call, AIT_F64, a->lead_rank + 2, shape, &out));
   a->out = out.data;
-  if (ait_nn_is(call, "aten._scaled_dot_product_flash_attention_for_cpu")) {
+  if (strstr(call->node->op, "flash") || strstr(call->node->op, "efficient")) {
     AIT_GOTO(ait_ref_temp(call, AIT_F64, a->lead_rank + 1, shape, &sums));
     a->logsumexp = sums.data;
   }
@@ -222,4 +222,27 @@ ait_status ait_ref_core_attention(ait_ref_call *call) {
   AIT_TRY(ait_ref_bool(call, 4, &a.causal));
   AIT_TRY(ait_ref_float_or(call, 5, NAN, &a.scale));
   return attention_run(call, &a, true, 3);
+}
+
+/* _scaled_dot_product_attention_math(query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa) -> output,
+ * weights. Nothing reads the weights outside training. */
+ait_status ait_ref_sdpa_math(ait_ref_call *call) {
+  attention a = {0};
+  bool gqa;
+  AIT_TRY(ait_ref_float(call, 4, &a.dropout));
+  AIT_TRY(ait_ref_bool(call, 5, &a.causal));
+  AIT_TRY(ait_ref_float_or(call, 7, NAN, &a.scale));
+  AIT_TRY(ait_ref_bool(call, 8, &gqa));
+  return attention_run(call, &a, gqa, 3);
+}
+
+/* What programs exported for a GPU hold. _efficient_attention: query, key, value, bias, compute_log_sumexp, dropout_p, is_causal, scale;
+ * _flash_attention: query, key, value, dropout_p, is_causal, return_debug_mask, scale. The states of their random numbers stay unset. */
+ait_status ait_ref_sdpa_gpu(ait_ref_call *call) {
+  bool flash = strstr(call->node->op, "flash") != NULL;
+  attention a = {0};
+  AIT_TRY(ait_ref_float(call, flash ? 3 : 5, &a.dropout));
+  AIT_TRY(ait_ref_bool(call, flash ? 4 : 6, &a.causal));
+  AIT_TRY(ait_ref_float_or(call, flash ? 6 : 7, NAN, &a.scale));
+  return attention_run(call, &a, false, flash ? AIT_NO_INDEX : 3);
 }

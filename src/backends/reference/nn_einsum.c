@@ -334,3 +334,41 @@ ait_status ait_ref_linalg_multi_dot(ait_ref_call *call) {
   ait_free(call->allocator, tensors, count * sizeof *tensors);
   return status;
 }
+
+/* _trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim): the product of the three, each with dims of one put in where its
+ * list says, summed over sumdim. A dim that is put in simply lacks the label. */
+ait_status ait_ref_trilinear(ait_ref_call *call) {
+  ait_tensor three[3];
+  int32_t label[3][AIT_MAX_RANK] = {{0}}, out[AIT_MAX_RANK], out_rank = 0, total = 0, count;
+  int64_t dims[AIT_MAX_RANK];
+  for (uint32_t i = 0; i < 3; ++i) {
+    const ait_tensor *t;
+    bool put_in[AIT_MAX_RANK] = {false};
+    AIT_TRY(ait_ref_tensor(call, i, &t));
+    AIT_TRY(ait_ref_ints(call, 3 + i, dims, &count));
+    three[i] = *t;
+    int32_t rank = t->rank + count, d;
+    if (rank > AIT_MAX_RANK || (i > 0 && rank != total)) return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "expanded ranks differ");
+    total = rank;
+    for (int32_t k = 0; k < count; ++k) {
+      AIT_TRY(ait_ref_dim(call, dims[k], rank, &d));
+      put_in[d] = true;
+    }
+    for (int32_t e = 0, at = 0; e < rank && at < t->rank; ++e)
+      if (!put_in[e]) label[i][at++] = e;
+  }
+  bool summed[AIT_MAX_RANK] = {false};
+  AIT_TRY(ait_ref_ints(call, 6, dims, &count));
+  for (int32_t k = 0; k < count; ++k) {
+    int32_t d;
+    AIT_TRY(ait_ref_dim(call, dims[k], total, &d));
+    summed[d] = true;
+  }
+  for (int32_t d = 0; d < total; ++d) {
+    bool seen = false;
+    for (int i = 0; i < 3; ++i) seen |= has(label[i], three[i].rank, d);
+    if (!seen) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "a dim that no operand has");
+    if (!summed[d]) out[out_rank++] = d;
+  }
+  return labelled(call, three, 3, label, out, out_rank);
+}

@@ -447,14 +447,17 @@ static double log_add(double a, double b) {
   return top == -INFINITY ? top : top + log1p(exp((a > b ? b : a) - top));
 }
 
-/* x: [time][step] log-probabilities of one sample; alpha: 2 * (2 * length + 1) doubles. */
-static double ctc_one(const double *x, int64_t step, int64_t time, const int64_t *target, int64_t length, int64_t blank, double *alpha) {
+/* x: [time][step] log-probabilities of one sample; alpha: 2 * (2 * length + 1) doubles. table: receives alpha after each time step, rows of
+ * `width`; or NULL. */
+static double ctc_one(const double *x, int64_t step, int64_t time, const int64_t *target, int64_t length, int64_t blank, double *alpha,
+                      double *table, int64_t width) {
   int64_t states = 2 * length + 1;
   double *now = alpha, *next = alpha + states;
   for (int64_t s = 0; s < states; ++s) now[s] = -INFINITY;
   if (time == 0) return length == 0 ? 0 : INFINITY;
   now[0] = x[blank];
   if (length > 0) now[1] = x[target[0]];
+  if (table) memcpy(table, now, (size_t)states * sizeof *now);
   for (int64_t t = 1; t < time; ++t) {
     for (int64_t s = 0; s < states; ++s) {
       int64_t label = s % 2 ? target[s / 2] : blank;
@@ -465,6 +468,7 @@ static double ctc_one(const double *x, int64_t step, int64_t time, const int64_t
     }
     double *swap = now;
     now = next, next = swap;
+    if (table) memcpy(table + t * width, now, (size_t)states * sizeof *now);
   }
   return -log_add(now[states - 1], length > 0 ? now[states - 2] : -INFINITY);
 }
@@ -494,62 +498,99 @@ static ait_status lengths_of(const ait_ref_call *call, uint32_t arg, int64_t bat
 }
 
 /* Targets stand in one line, or each in a row of a matrix. */
-static ait_status ctc_losses(const ait_ref_call *call, const ctc *c, double *each, double *mean) {
-  int64_t longest = 0, at = 0, total = ait_tensor_count(&c->target), step = c->batch * c->classes;
+static int64_t longest_target(const ctc *c) {
+  if (c->target.rank == 2) return c->target.shape[1];
+  int64_t longest = 0;
+  for (int64_t i = 0; i < c->batch; ++i) longest = ait_nn_max(longest, ((const int64_t *)c->target_lengths.data)[i]);
+  return longest;
+}
+
+static ait_status ctc_losses(const ait_ref_call *call, const ctc *c, double *each, double *mean, double *table) {
+  int64_t longest = longest_target(c), width = 2 * longest + 1, at = 0, total = ait_tensor_count(&c->target), step = c->batch * c->classes;
   const int64_t *in = c->input_lengths.data, *len = c->target_lengths.data;
-  for (int64_t i = 0; i < c->batch; ++i) longest = ait_nn_max(longest, len[i]);
-  double *alpha = ait_nn_doubles(call, 2 * (2 * longest + 1));
+  double *alpha = ait_nn_doubles(call, 2 * width);
   if (!alpha) return AIT_OOM();
   ait_status status = AIT_OK;
   *mean = 0;
   for (int64_t i = 0; !status && i < c->batch; ++i) {
     int64_t first = c->target.rank == 2 ? i * c->target.shape[1] : at;
     const int64_t *y = (const int64_t *)c->target.data + first;
-    bool fits = len[i] >= 0 && in[i] >= 0 && in[i] <= c->time && first + len[i] <= total;
+    bool fits = len[i] >= 0 && len[i] <= longest && in[i] >= 0 && in[i] <= c->time && first + len[i] <= total;
     for (int64_t k = 0; fits && k < len[i]; ++k) fits = y[k] >= 0 && y[k] < c->classes;
     if (!fits) status = ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "lengths or labels out of range");
     if (status) break;
-    each[i] = ctc_one(ait_nn_data(&c->x) + i * c->classes, step, in[i], y, len[i], c->blank, alpha);
+    each[i] = ctc_one(ait_nn_data(&c->x) + i * c->classes, step, in[i], y, len[i], c->blank, alpha,
+                      table ? table + i * c->time * width : NULL, width);
     if (c->zero_infinity && isinf(each[i])) each[i] = 0;
     *mean += each[i] / (double)(ait_nn_max(len[i], 1) * c->batch);
     at += len[i];
   }
-  ait_nn_doubles_free(call, alpha, 2 * (2 * longest + 1));
+  ait_nn_doubles_free(call, alpha, 2 * width);
+  return status;
+}
+
+/* log-probabilities, targets, lengths, blank */
+static ait_status ctc_args(const ait_ref_call *call, ctc *c) {
+  const ait_tensor *t, *target;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_ref_tensor(call, 1, &target));
+  AIT_TRY(ait_ref_int(call, 4, &c->blank));
+  if (t->rank < 2 || t->rank > 3) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "log-probabilities of rank %d", t->rank);
+  c->time = t->shape[0], c->batch = t->rank == 3 ? t->shape[1] : 1, c->classes = t->shape[t->rank - 1];
+  if (c->blank < 0 || c->blank >= c->classes) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "blank label out of range");
+  AIT_TRY(ait_nn_f64(call, t, &c->x));
+  AIT_TRY(ait_tensor_cast(call->allocator, target, AIT_I64, &c->target));
+  AIT_TRY(lengths_of(call, 2, c->batch, &c->input_lengths));
+  return lengths_of(call, 3, c->batch, &c->target_lengths);
+}
+
+static void ctc_release(ctc *c) {
+  ait_tensor_release(&c->x);
+  ait_tensor_release(&c->target);
+  ait_tensor_release(&c->input_lengths);
+  ait_tensor_release(&c->target_lengths);
+}
+
+/* _ctc_loss(.., blank, zero_infinity) -> losses, forward variables [batch, time, 2 * longest + 1] */
+ait_status ait_ref_ctc_forward(ait_ref_call *call) {
+  ctc c = {0};
+  ait_tensor each = {0}, table = {0};
+  double mean;
+  ait_status status;
+  AIT_GOTO(ctc_args(call, &c));
+  int64_t shape[3] = {c.batch, c.time, 2 * longest_target(&c) + 1};
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, 1, &c.batch, &each));
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, 3, shape, &table));
+  for (int64_t i = 0; i < ait_tensor_count(&table); ++i) ait_nn_data_mut(&table)[i] = -INFINITY;
+  AIT_GOTO(ctc_losses(call, &c, each.data, &mean, table.data));
+  AIT_GOTO(ait_nn_result(call, 0, ait_nn_dtype(call, 0, AIT_F32), &each));
+  status = ait_nn_result(call, 1, ait_nn_dtype(call, 1, AIT_F32), &table);
+cleanup:
+  ctc_release(&c);
+  ait_tensor_release(&each);
+  ait_tensor_release(&table);
   return status;
 }
 
 /* ctc_loss(log_probs [T, N, C] or [T, C], targets, input_lengths, target_lengths, blank, reduction, zero_infinity) */
 ait_status ait_ref_ctc_loss(ait_ref_call *call) {
-  const ait_tensor *t, *target;
   ctc c = {0};
   ait_tensor each = {0};
   double mean;
   ait_status status;
-  AIT_TRY(ait_ref_tensor(call, 0, &t));
-  AIT_TRY(ait_ref_tensor(call, 1, &target));
-  AIT_TRY(ait_ref_int(call, 4, &c.blank));
   AIT_TRY(ait_ref_int(call, 5, &c.reduction));
   AIT_TRY(ait_ref_bool(call, 6, &c.zero_infinity));
-  if (t->rank < 2 || t->rank > 3) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "log-probabilities of rank %d", t->rank);
-  c.time = t->shape[0], c.batch = t->rank == 3 ? t->shape[1] : 1, c.classes = t->shape[t->rank - 1];
-  if (c.blank < 0 || c.blank >= c.classes) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "blank label out of range");
-  AIT_GOTO(ait_nn_f64(call, t, &c.x));
-  AIT_GOTO(ait_tensor_cast(call->allocator, target, AIT_I64, &c.target));
-  AIT_GOTO(lengths_of(call, 2, c.batch, &c.input_lengths));
-  AIT_GOTO(lengths_of(call, 3, c.batch, &c.target_lengths));
-  AIT_GOTO(ait_ref_temp(call, AIT_F64, t->rank - 2, &c.batch, &each));
-  AIT_GOTO(ctc_losses(call, &c, each.data, &mean));
+  AIT_GOTO(ctc_args(call, &c));
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, c.x.rank - 2, &c.batch, &each));
+  AIT_GOTO(ctc_losses(call, &c, each.data, &mean, NULL));
   if (c.reduction == REDUCE_MEAN) {
     ait_tensor scalar = ait_tensor_borrow(&mean, AIT_F64, 0, NULL);
-    status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &scalar);
+    status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, AIT_F32), &scalar);
   } else {
-    status = reduce(call, c.reduction, &each, 1, t->dtype);
+    status = reduce(call, c.reduction, &each, 1, AIT_F32);
   }
 cleanup:
-  ait_tensor_release(&c.x);
-  ait_tensor_release(&c.target);
-  ait_tensor_release(&c.input_lengths);
-  ait_tensor_release(&c.target_lengths);
+  ctc_release(&c);
   ait_tensor_release(&each);
   return status;
 }

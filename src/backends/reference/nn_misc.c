@@ -288,38 +288,54 @@ static double quantile_of(double *v, int64_t n, double q, const char *how, bool 
   return v[(int64_t)below] + w * (v[(int64_t)above] - v[(int64_t)below]);
 }
 
-/* quantile.scalar, nanquantile.scalar: self, q, dim, keepdim, interpolation */
+/* Lines of x along dim d (all of x when d < 0), for each of `count` q: out is [count, lines]. */
+static ait_status quantile_lines(const ait_ref_call *call, const ait_tensor *x, int32_t d, const double *q, int64_t count, double *out) {
+  bool ignore = ait_nn_starts(call, "aten.nan");
+  const char *how = ait_ref_string(call, 4);
+  int64_t n = d < 0 || !x->rank ? ait_tensor_count(x) : x->shape[d], inner = d < 0 ? 1 : ait_nn_span(x, d + 1, x->rank);
+  int64_t lines = d < 0 || !x->rank ? 1 : ait_nn_span(x, 0, d) * inner;
+  double *line = ait_nn_doubles(call, n);
+  if (!line) return AIT_OOM();
+  for (int64_t i = 0; i < lines; ++i)
+    for (int64_t k = 0; k < count; ++k) {
+      for (int64_t e = 0; e < n; ++e) line[e] = ait_nn_data(x)[(i / inner * n + e) * inner + i % inner];
+      out[k * lines + i] = quantile_of(line, n, q[k], how ? how : "linear", ignore);
+    }
+  ait_nn_doubles_free(call, line, n);
+  return AIT_OK;
+}
+
+/* quantile, nanquantile, with a number or a tensor of q: self, q, dim, keepdim, interpolation. A vector of q gives a leading dim. */
 ait_status ait_ref_quantile(ait_ref_call *call) {
   const ait_tensor *t;
-  const char *how = ait_ref_string(call, 4);
-  double q;
-  bool keepdim, all = ait_ref_is_none(call, 2), ignore = ait_nn_starts(call, "aten.nan");
+  ait_tensor x = {0}, q = {0}, out = {0};
+  bool keepdim, all = ait_ref_is_none(call, 2);
   int64_t dim = 0, shape[AIT_MAX_RANK];
   int32_t d = 0, rank = 0;
   AIT_TRY(ait_ref_tensor(call, 0, &t));
-  AIT_TRY(ait_ref_float(call, 1, &q));
   if (!all) AIT_TRY(ait_ref_int(call, 2, &dim));
   AIT_TRY(ait_ref_bool(call, 3, &keepdim));
   AIT_TRY(ait_ref_dim(call, dim, t->rank, &d));
-  ait_tensor x = {0}, out = {0};
   ait_status status;
   AIT_GOTO(ait_nn_f64(call, t, &x));
-  int64_t n = all || !t->rank ? ait_tensor_count(t) : t->shape[d], inner = all ? 1 : ait_nn_span(t, d + 1, t->rank);
+  if (ait_ref_is_tensor(call, 1)) {
+    AIT_GOTO(ait_nn_arg(call, 1, &q));
+  } else {
+    AIT_GOTO(ait_ref_temp(call, AIT_F64, 0, NULL, &q));
+    AIT_GOTO(ait_ref_float(call, 1, ait_nn_data_mut(&q)));
+  }
+  if (q.rank > 1 || t->rank + q.rank > AIT_MAX_RANK) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "q of rank %d", q.rank));
+  if (q.rank == 1) shape[rank++] = q.shape[0];
   for (int32_t e = 0; e < t->rank; ++e) {
     bool reduced = all || e == d;
     if (!reduced || keepdim) shape[rank++] = reduced ? 1 : t->shape[e];
   }
   AIT_GOTO(ait_nn_zeros(call, AIT_F64, rank, shape, &out));
-  double *line = ait_nn_doubles(call, n);
-  if (!line) AIT_GOTO(AIT_OOM());
-  for (int64_t i = 0; i < ait_tensor_count(&out); ++i) {
-    for (int64_t k = 0; k < n; ++k) line[k] = ait_nn_data(&x)[(i / inner * n + k) * inner + i % inner];
-    ait_nn_data_mut(&out)[i] = quantile_of(line, n, q, how ? how : "linear", ignore);
-  }
-  ait_nn_doubles_free(call, line, n);
+  AIT_GOTO(quantile_lines(call, &x, all ? -1 : d, q.data, ait_tensor_count(&q), out.data));
   status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &out);
 cleanup:
   ait_tensor_release(&x);
+  ait_tensor_release(&q);
   ait_tensor_release(&out);
   return status;
 }

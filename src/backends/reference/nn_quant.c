@@ -238,6 +238,34 @@ cleanup:
   return status;
 }
 
+/* quantized_decomposed.choose_qparams.tensor, choose_qparams_symmetric.tensor: input, quant_min, quant_max, eps, dtype; of the whole tensor
+ */
+ait_status ait_ref_choose_decomposed(ait_ref_call *call) {
+  const ait_tensor *t;
+  affine a = {0};
+  double eps;
+  int64_t one = 1;
+  ait_status status;
+  bool symmetric = strstr(call->node->op, "symmetric") != NULL;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_ref_int(call, 1, &a.low));
+  AIT_TRY(ait_ref_int(call, 2, &a.high));
+  AIT_TRY(ait_ref_float(call, 3, &eps));
+  a.compute = compute_dtype(t);
+  AIT_GOTO(ait_nn_f64(call, t, &a.x));
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, 1, &one, &a.scale));
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, 1, &one, &a.zero));
+  double low = INFINITY, high = -INFINITY;
+  for (int64_t i = 0; i < ait_tensor_count(&a.x); ++i) low = fmin(low, ait_nn_data(&a.x)[i]), high = fmax(high, ait_nn_data(&a.x)[i]);
+  choose_one(&a, symmetric ? "SYMMETRIC" : "ASYMMETRIC", low, high, eps, a.scale.data, a.zero.data);
+  if (symmetric) *ait_nn_data_mut(&a.zero) = ait_ref_dtype(call, 4, AIT_I8) == AIT_U8 ? 128 : 0;
+  AIT_GOTO(ait_nn_result(call, 0, ait_nn_dtype(call, 0, AIT_F64), &a.scale));
+  status = ait_nn_result(call, 1, ait_nn_dtype(call, 1, AIT_I64), &a.zero);
+cleanup:
+  affine_release(&a);
+  return status;
+}
+
 /* ---- fake quantisation: rounded to the grid, still a float
  * ---------------------------------------------------------------------------------------*/
 /* fake_quantize_per_tensor_affine(self, scale, zero_point, min, max), per_channel with axis; _cachemask gives where it did not clip */
@@ -269,5 +297,27 @@ ait_status ait_ref_fake_quant(ait_ref_call *call) {
 cleanup:
   affine_release(&a);
   ait_tensor_release(&mask);
+  return status;
+}
+
+/* _weight_int8pack_mm(x [m, k], weight int8 [n, k], scales [n]) */
+ait_status ait_ref_int8_mm(ait_ref_call *call) {
+  const ait_tensor *x, *w;
+  ait_tensor out = {0}, scales = {0};
+  ait_status status;
+  AIT_TRY(ait_ref_tensor(call, 0, &x));
+  AIT_TRY(ait_ref_tensor(call, 1, &w));
+  AIT_GOTO(ait_nn_arg(call, 2, &scales));
+  if (x->rank != 2 || w->rank != 2 || x->shape[1] != w->shape[1] || ait_tensor_count(&scales) != w->shape[0])
+    AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "operands do not fit together"));
+  int64_t shape[2] = {x->shape[0], w->shape[0]};
+  ait_nn_mat a = {x->data, x->dtype, x->strides[0], x->strides[1]}, b = {w->data, w->dtype, w->strides[1], w->strides[0]};
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, 2, shape, &out));
+  AIT_GOTO(ait_nn_product(call, &a, &b, shape[0], shape[1], x->shape[1], out.data));
+  for (int64_t i = 0; i < ait_tensor_count(&out); ++i) ait_nn_data_mut(&out)[i] *= ait_nn_data(&scales)[i % shape[1]];
+  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, x->dtype), &out);
+cleanup:
+  ait_tensor_release(&out);
+  ait_tensor_release(&scales);
   return status;
 }

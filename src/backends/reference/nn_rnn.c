@@ -319,6 +319,93 @@ cleanup:
   return status;
 }
 
+/* _pack_padded_sequence(input, lengths, batch_first) -> data, batch_sizes: time steps one after the other, without what is behind the ends
+ */
+ait_status ait_ref_pack_sequence(ait_ref_call *call) {
+  const ait_tensor *t, *given;
+  bool batch_first;
+  ait_tensor lengths = {0}, sizes = {0}, out = {0};
+  ait_status status;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_ref_tensor(call, 1, &given));
+  AIT_TRY(ait_ref_bool(call, 2, &batch_first));
+  if (t->rank < 2) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input of rank %d", t->rank);
+  ait_tensor x = *t;
+  if (batch_first) swap_first_dims(&x);
+  AIT_GOTO(ait_tensor_cast(call->allocator, given, AIT_I64, &lengths));
+  const int64_t *n = lengths.data;
+  int64_t batch = x.shape[1], rows = 0, steps = batch ? n[0] : 0, shape[AIT_MAX_RANK];
+  if (ait_tensor_count(&lengths) != batch || steps > x.shape[0]) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "lengths"));
+  for (int64_t i = 0; i < batch; ++i) {
+    if (n[i] < 1 || (i && n[i] > n[i - 1]))
+      AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "lengths must fall, and not reach zero"));
+    rows += n[i];
+  }
+  AIT_GOTO(ait_ref_temp(call, AIT_I64, 1, &steps, &sizes));
+  shape[0] = rows;
+  for (int32_t d = 2; d < x.rank; ++d) shape[d - 1] = x.shape[d];
+  AIT_GOTO(ait_ref_new(call, 0, x.dtype, x.rank - 1, shape, &out));
+  for (int64_t s = 0, at = 0; s < steps; ++s) {
+    int64_t alive = 0;
+    while (alive < batch && n[alive] > s) ++alive;
+    ((int64_t *)sizes.data)[s] = alive;
+    int64_t start[AIT_MAX_RANK] = {s}, to[AIT_MAX_RANK] = {at};
+    ait_tensor from = x, part = out;
+    from.data = ait_ref_at(&x, start), from.rank = x.rank - 1, from.shape[0] = alive;
+    memmove(from.strides, x.strides + 1, sizeof(int64_t) * (size_t)(x.rank - 1));
+    memmove(from.shape + 1, x.shape + 2, sizeof(int64_t) * (size_t)(x.rank - 2));
+    part.data = ait_ref_at(&out, to), part.shape[0] = alive;
+    AIT_GOTO(ait_tensor_copy(&part, &from));
+    at += alive;
+  }
+  if (ait_nn_wants(call, 1)) ait_ref_set(call, 1, ait_tensor_retain(&sizes));
+cleanup:
+  ait_tensor_release(&lengths);
+  ait_tensor_release(&sizes);
+  return status;
+}
+
+/* _pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_length) -> padded, lengths */
+ait_status ait_ref_pad_packed(ait_ref_call *call) {
+  const ait_tensor *data, *given;
+  bool batch_first;
+  int64_t total, shape[AIT_MAX_RANK];
+  ait_ref_scalar padding;
+  ait_tensor sizes = {0}, lengths = {0}, x = {0}, out = {0};
+  ait_status status;
+  AIT_TRY(ait_ref_tensor(call, 0, &data));
+  AIT_TRY(ait_ref_tensor(call, 1, &given));
+  AIT_TRY(ait_ref_bool(call, 2, &batch_first));
+  AIT_TRY(ait_ref_scalar_arg(call, 3, &padding));
+  AIT_TRY(ait_ref_int(call, 4, &total));
+  AIT_GOTO(ait_nn_f64(call, data, &x));
+  AIT_GOTO(ait_tensor_cast(call->allocator, given, AIT_I64, &sizes));
+  const int64_t *n = sizes.data;
+  int64_t steps = ait_tensor_count(&sizes), batch = steps ? n[0] : 0, row = data->rank ? ait_nn_span(&x, 1, x.rank) : 1, at = 0;
+  if (total < 0) total = steps;
+  if (total < steps || data->rank < 1) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "total length below the longest sequence"));
+  shape[0] = batch_first ? batch : total, shape[1] = batch_first ? total : batch;
+  for (int32_t d = 1; d < x.rank; ++d) shape[d + 1] = x.shape[d];
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, x.rank + 1, shape, &out));
+  AIT_GOTO(ait_nn_zeros(call, AIT_I64, 1, &batch, &lengths));
+  for (int64_t i = 0; i < ait_tensor_count(&out); ++i) ait_nn_data_mut(&out)[i] = padding.f;
+  for (int64_t s = 0; s < steps; ++s)
+    for (int64_t b = 0; b < n[s]; ++b, ++at) {
+      if (b >= batch || at >= x.shape[0]) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "batch sizes do not fit the data"));
+      memcpy(ait_nn_data_mut(&out) + (batch_first ? b * total + s : s * batch + b) * row, ait_nn_data(&x) + at * row,
+             (size_t)row * sizeof(double));
+      ((int64_t *)lengths.data)[b] = s + 1;
+    }
+  AIT_GOTO(ait_nn_result(call, 0, ait_nn_dtype(call, 0, data->dtype), &out));
+  if (ait_nn_wants(call, 1)) ait_ref_set(call, 1, ait_tensor_retain(&lengths));
+cleanup:
+  ait_tensor_release(&x);
+  ait_tensor_release(&sizes);
+  ait_tensor_release(&lengths);
+  ait_tensor_release(&out);
+  return status;
+}
+
 /* core lstm (x, h0, c0, params, ..) and gru (x, h0, params, ..) */
 ait_status ait_ref_core_rnn(ait_ref_call *call) {
   rnn r = {.call = call, .kind = kind_of(call)};
