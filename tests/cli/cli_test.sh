@@ -214,10 +214,11 @@ tune_part() {
   says err 'wrote one.ait'
   [ -s cache/ait/record.db ] || fail "no record in the cache folder"
   start=$(date +%s)
-  expect 0 tune "$digits" -d "$images" --batch 16 -o two.ait --budget 60 --threads 1 --json=report.json -q
+  expect 0 tune "$digits" -d "$images" --batch 16 -o two.ait --budget 2 --threads 1 --json=report.json -q
   [ $(($(date +%s) - start)) -le 20 ] || fail "the second run is slow"
   [ -s out ] || fail "--json=FILE hides the table"
   [ -s err ] && fail "-q is not quiet"
+  says report.json '"strategy"'
   cmp -s one.ait two.ait || fail "two files from one record differ"
   json report.json
   expect 0 report two.ait
@@ -226,7 +227,7 @@ tune_part() {
   expect 0 report one.ait --json
   json out
   says out '"winner"'
-  expect 0 tune "$digits" -d "$images" --batch 16 -o two.ait --threads 1
+  expect 0 tune "$digits" -d "$images" --batch 16 -o two.ait --budget 2 --threads 1
   cmp -s out table || fail "ait tune and ait report print different tables"
   says err '(from the record)'
   expect 0 run two.ait -i "$images" --labels label
@@ -277,6 +278,7 @@ wait_for() {
 faults_part() {
   tune="tune $digits --random 1 --size s40=64 --threads 2 --record r.db"
   # kill -9: what was tried is in the record, nothing else is left
+  rm -f out err
   # shellcheck disable=SC2086
   "$ait" $tune -o k.ait --budget 60 >out 2>err </dev/null &
   pid=$!
@@ -288,7 +290,7 @@ faults_part() {
   expect 0 $tune -o k.ait --budget 3
   says err '(from the record)'
   # interrupt: 130, the record stays, no file
-  rm -f r.db*
+  rm -f r.db* out err
   # shellcheck disable=SC2086
   "$ait" $tune -o i.ait --budget 60 >out 2>err </dev/null &
   pid=$!
