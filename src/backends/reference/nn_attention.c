@@ -169,7 +169,7 @@ static ait_status attention_run(ait_ref_call *call, attention *a, bool gqa, uint
   AIT_GOTO(ait_nn_arg(call, 1, &a->k));
   AIT_GOTO(ait_nn_arg(call, 2, &a->v));
   AIT_GOTO(set_shapes(call, a, gqa));
-  AIT_GOTO(set_mask(call, a, mask == AIT_NO_INDEX ? NULL : ait_ref_tensor_or_null(call, mask)));
+  AIT_GOTO(set_mask(call, a, ait_ref_tensor_or_null(call, mask)));
   if (isnan(a->scale)) a->scale = 1 / sqrt((double)a->width);
   int64_t shape[AIT_MAX_RANK];
   memcpy(shape, a->lead, sizeof shape);
@@ -236,13 +236,12 @@ ait_status ait_ref_sdpa_math(ait_ref_call *call) {
   return attention_run(call, &a, gqa, 3);
 }
 
-/* What programs exported for a GPU hold. _efficient_attention: query, key, value, bias, compute_log_sumexp, dropout_p, is_causal, scale;
- * _flash_attention: query, key, value, dropout_p, is_causal, return_debug_mask, scale. The states of their random numbers stay unset. */
+/* _scaled_dot_product_efficient_attention, which programs exported for a GPU hold: query, key, value, bias, compute_log_sumexp, dropout_p,
+ * is_causal, scale -> output, log_sumexp, and the state of its random numbers, which stays unset. */
 ait_status ait_ref_sdpa_gpu(ait_ref_call *call) {
-  bool flash = strstr(call->node->op, "flash") != NULL;
   attention a = {0};
-  AIT_TRY(ait_ref_float(call, flash ? 3 : 5, &a.dropout));
-  AIT_TRY(ait_ref_bool(call, flash ? 4 : 6, &a.causal));
-  AIT_TRY(ait_ref_float_or(call, flash ? 6 : 7, NAN, &a.scale));
-  return attention_run(call, &a, false, flash ? AIT_NO_INDEX : 3);
+  AIT_TRY(ait_ref_float(call, 5, &a.dropout));
+  AIT_TRY(ait_ref_bool(call, 6, &a.causal));
+  AIT_TRY(ait_ref_float_or(call, 7, NAN, &a.scale));
+  return attention_run(call, &a, false, 3);
 }

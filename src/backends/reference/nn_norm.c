@@ -99,7 +99,6 @@ static const batch_form forms[] = {
     {"aten._native_batch_norm_legit_no_training", 3, NO, 5, 6, false, false},
     {"aten._batch_norm_with_update", 3, NO, 5, 6, true, false},
     {"aten._batch_norm_no_update", 3, NO, 5, 6, false, false},
-    {"aten._batch_norm_impl_index", 3, 5, 6, 7, false, false},
     {"batch_norm", 3, NO, NO, 5, false, false},
 };
 
@@ -145,8 +144,8 @@ static ait_status batch_norm(ait_ref_call *call, const batch_form *f, bool train
   AIT_TRY(vector_result(call, 1, ait_nn_dtype(call, 1, AIT_F32), n->mean, saved));
   for (int64_t c = 0; c < n->channels; ++c) n->var[c] = 1 / sqrt(n->var[c] + n->eps);
   AIT_TRY(vector_result(call, 2, ait_nn_dtype(call, 2, AIT_F32), n->var, saved));
-  if (ait_nn_wants(call, 4) && !f->functional) ait_ref_set_int(call, 4, 0); /* which library it was: the native one */
-  if (!f->functional && ait_nn_wants(call, 3)) return vector_result(call, 3, ait_nn_dtype(call, 3, AIT_U8), n->mean, 0); /* reserve space */
+  if (f->momentum != NO && !f->functional && ait_nn_wants(call, 3))
+    return vector_result(call, 3, ait_nn_dtype(call, 3, AIT_U8), n->mean, 0); /* reserve space */
   return AIT_OK;
 }
 
