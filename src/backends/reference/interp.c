@@ -63,7 +63,7 @@ static bool inside(const ait_tensor *t, const ait_tensor *base) {
 
 /* The functional operator ran: its result 0 goes into the memory of argument 0, and is argument 0 from now on. A result that is a view of
  * argument 0 (squeeze_, t_) stays that view. */
-static ait_status write_in_place(ait_ref_call *call) {
+ait_status ait_ref_write_in_place(ait_ref_call *call) {
   const ait_tensor *self;
   AIT_TRY(ait_ref_tensor(call, 0, &self));
   if (call->node->result_count == 0 || call->results[0].type != AIT_TYPE_TENSOR) return AIT_OK;
@@ -81,7 +81,7 @@ static ait_status write_in_place(ait_ref_call *call) {
 
 static ait_status run_function(ait_ref_call *call, ait_ref_fn fn) {
   AIT_TRY(fn(call));
-  return call->node->flags & AIT_NODE_INPLACE ? write_in_place(call) : AIT_OK;
+  return call->node->flags & AIT_NODE_INPLACE ? ait_ref_write_in_place(call) : AIT_OK;
 }
 
 ait_status ait_ref_run_node(const ait_region *region, const ait_region_node *node, ait_allocator a, ait_pool *pool, bool fp64,

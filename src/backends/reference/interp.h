@@ -41,6 +41,9 @@ void ait_ref_bind_symbols(const ait_region *region, const ait_ref_value *values,
 /* A copy of the value that holds its own references; strings stay borrowed. */
 ait_status ait_ref_value_retain(ait_allocator a, const ait_ref_value *v, ait_ref_value *out) AIT_MUST_USE;
 
+/* After a functional operator: its result 0 goes into the memory of argument 0, and result 0 is argument 0 from then on. */
+ait_status ait_ref_write_in_place(ait_ref_call *call) AIT_MUST_USE;
+
 /* The value of an argument, as a value of its own (release it). */
 ait_status ait_ref_arg_value(const ait_ref_call *call, const ait_arg *arg, ait_ref_value *out) AIT_MUST_USE;
 

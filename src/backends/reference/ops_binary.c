@@ -1,4 +1,5 @@
 /* Element-wise operators of several operands, tensors or numbers. */
+#include "backends/reference/interp.h"
 #include "backends/reference/pointwise.h"
 
 #include <math.h>
@@ -157,6 +158,30 @@ ait_status ait_ref_pow(ait_ref_call *call) {
   }
   return binary(call, false, &k_pow);
 }
+
+/* pow_ with a number: its functional form has another overload's name, so it has a row of its own. */
+ait_status ait_ref_pow_(ait_ref_call *call) {
+  AIT_TRY(ait_ref_pow(call));
+  return ait_ref_write_in_place(call);
+}
+
+static int64_t greatest_divisor(int64_t a, int64_t b) {
+  uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+  while (y != 0) {
+    uint64_t rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return (int64_t)x;
+}
+static int64_t least_multiple(int64_t a, int64_t b) {
+  int64_t divisor = greatest_divisor(a, b), product = divisor == 0 ? 0 : MUL(int_quotient(a, divisor), b);
+  return product < 0 ? SUB(0, product) : product;
+}
+WHOLE(gcd, greatest_divisor(a, b))
+WHOLE(lcm, least_multiple(a, b))
+FUNCTION(gcd)
+FUNCTION(lcm)
 
 static double larger(double a, double b) { return isnan(a) ? a : isnan(b) ? b : a > b ? a : b; }
 static double smaller(double a, double b) { return isnan(a) ? a : isnan(b) ? b : a < b ? a : b; }

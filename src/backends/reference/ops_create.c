@@ -211,6 +211,32 @@ ait_status ait_ref_eye_m(ait_ref_call *call) {
   return eye(call, n, m, 2);
 }
 
+/* (self, value, wrap): the diagonal of a matrix, or of a cube; `wrap` goes on below a tall matrix after an empty row. */
+ait_status ait_ref_fill_diagonal_(ait_ref_call *call) {
+  const ait_tensor *t;
+  ait_ref_scalar value;
+  bool wrap;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_ref_scalar_arg(call, 1, &value));
+  AIT_TRY(ait_ref_bool_or(call, 2, false, &wrap));
+  if (t->rank < 2) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a tensor of rank %d has no diagonal", t->rank);
+  int64_t length = t->shape[0], stride = 0;
+  for (int32_t d = 0; d < t->rank; ++d) {
+    if (t->rank > 2 && t->shape[d] != t->shape[0]) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the sizes are not equal");
+    if (t->shape[d] < length) length = t->shape[d];
+    stride += t->strides[d];
+  }
+  int64_t period = t->rank == 2 && wrap ? t->shape[1] + 1 : t->shape[0] + 1, rows = t->shape[0];
+  for (int64_t first = 0; first < rows; first += period) {
+    ait_tensor line = {.dtype = t->dtype, .rank = 1, .strides = {stride}};
+    line.data = t->data ? (char *)t->data + first * t->strides[0] * (int64_t)ait_dtype_size(t->dtype) : NULL;
+    line.shape[0] = length < rows - first ? length : rows - first;
+    AIT_TRY(ait_ref_set_all(call, &line, &value));
+  }
+  ait_ref_set_view(call, 0, t, t);
+  return AIT_OK;
+}
+
 /* ---- diagonals and triangles -----------------------------------------------------------------------------------------------------------------*/
 /* Zero outside the triangle: keeps columns up to row + diagonal (lower), or from it on (upper). */
 static ait_status triangle(ait_ref_call *call, bool upper) {

@@ -129,6 +129,60 @@ ait_status ait_ref__chunk_cat(ait_ref_call *call) {
   return status;
 }
 
+/* torch.vander (x, N, increasing): powers of a vector's elements as columns. */
+ait_status ait_ref_powers(ait_ref_call *call) {
+  const ait_tensor *t;
+  int64_t columns;
+  bool increasing;
+  ait_tensor out;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  if (t->rank != 1) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a tensor of rank %d is not a vector", t->rank);
+  AIT_TRY(ait_ref_int_or(call, 1, t->shape[0], &columns));
+  AIT_TRY(ait_ref_bool_or(call, 2, false, &increasing));
+  ait_dtype declared = ait_ref_result_dtype(call, 0);
+  AIT_TRY(ait_ref_new(call, 0, declared == AIT_DTYPE_NONE ? t->dtype : declared, 2, (int64_t[2]){t->shape[0], columns}, &out));
+  for (int64_t i = 0; i < t->shape[0]; ++i) {
+    double complex x, power = 1;
+    ait_ref_load(t, i, 1, AIT_REF_C, &x);
+    for (int64_t k = 0; k < columns; ++k, power *= x) {
+      ait_tensor row = ait_ref_selected(&out, 0, i);
+      ait_ref_store(&row, increasing ? k : columns - 1 - k, 1, AIT_REF_C, &power);
+    }
+  }
+  return AIT_OK;
+}
+
+/* (self, weights, minlength) */
+ait_status ait_ref_bincount(ait_ref_call *call) {
+  const ait_tensor *t, *weights = ait_ref_tensor_or_null(call, 1);
+  ait_tensor values, out;
+  int64_t size;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_ref_int_or(call, 2, 0, &size));
+  if (t->rank != 1 || (weights && !ait_tensor_same_shape(weights, t)))
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the values and weights are not vectors of one size");
+  AIT_TRY(ait_ref_as_i64(call, t, &values));
+  const int64_t *v = values.data;
+  ait_status status = AIT_OK;
+  for (int64_t i = 0; i < t->shape[0]; ++i) {
+    if (v[i] < 0 || v[i] > INT32_MAX) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "cannot count the value %lld", (long long)v[i]));
+    if (v[i] >= size) size = v[i] + 1;
+  }
+  ait_dtype dtype = !weights ? AIT_I64 : weights->dtype == AIT_F32 ? AIT_F32 : AIT_F64;
+  AIT_GOTO(ait_ref_new(call, 0, dtype, 1, &size, &out));
+  AIT_GOTO(ait_ref_set_all(call, &out, &zero));
+  for (int64_t i = 0; i < t->shape[0]; ++i) {
+    double sum, weight = 1;
+    if (weights) ait_ref_load(weights, i, 1, AIT_REF_F, &weight);
+    ait_ref_load(&out, v[i], 1, AIT_REF_F, &sum);
+    sum += weight;
+    ait_ref_store(&out, v[i], 1, AIT_REF_F, &sum);
+  }
+cleanup:
+  ait_tensor_release(&values);
+  return status;
+}
+
 /* ---- distances and differences --------------------------------------------------------------------------------------------------------------*/
 static double norm_step(double sum, double x, double p) {
   if (p == 0) return sum + (x != 0);

@@ -420,46 +420,100 @@ static ait_status unique_of_all(ait_ref_call *call, uint32_t inverse_arg, bool s
 }
 ait_status ait_ref__unique2(ait_ref_call *call) { return unique_of_all(call, 2, true); }
 
-static bool same_slice(const ait_tensor *t, int32_t dim, int64_t a, int64_t b) {
+/* Slices a and b along dim by their elements in order: -1, 0, 1. */
+static int compare_slices(const ait_tensor *t, int32_t dim, int64_t a, int64_t b) {
   ait_tensor x = ait_ref_selected(t, dim, a), y = ait_ref_selected(t, dim, b);
   int64_t position[AIT_MAX_RANK] = {0};
-  if (ait_tensor_count(&x) == 0) return true;
+  if (ait_tensor_count(&x) == 0) return 0;
   do {
     double p[2], q[2];
     ait_element_c128(ait_ref_at(&x, position), x.dtype, p);
     ait_element_c128(ait_ref_at(&y, position), y.dtype, q);
-    if (p[0] != q[0] || p[1] != q[1]) return false;
+    for (int k = 0; k < 2; ++k)
+      if (!(p[k] == q[k])) return p[k] < q[k] ? -1 : 1;
   } while (ait_ref_next(x.rank, x.shape, position));
-  return true;
+  return 0;
 }
 
-/* (self, return_inverse, return_counts, dim) */
-ait_status ait_ref_unique_consecutive(ait_ref_call *call) {
-  const ait_tensor *t;
+/* Merge sort of slice numbers, stable. */
+static void sort_slices(const ait_tensor *t, int32_t dim, int64_t n, int64_t *order, int64_t *scratch) {
+  for (int64_t width = 1; width < n; width *= 2) {
+    for (int64_t start = 0; start < n; start += 2 * width) {
+      int64_t middle = start + width < n ? start + width : n, end = middle + width < n ? middle + width : n, a = start, b = middle;
+      for (int64_t k = start; k < end; ++k) {
+        bool take_b = a == middle || (b < end && compare_slices(t, dim, order[b], order[a]) < 0);
+        scratch[k] = take_b ? order[b++] : order[a++];
+      }
+    }
+    memcpy(order, scratch, (size_t)n * sizeof *order);
+  }
+}
+
+/* Runs of equal slices in `order`: the slices, the run of each slice, the runs' lengths. */
+static ait_status give_slices(ait_ref_call *call, const ait_tensor *t, int32_t dim, const int64_t *order, bool inverse, bool counts) {
   ait_tensor values, groups, sizes;
-  int32_t dim;
-  bool inverse, counts;
-  int64_t shape[AIT_MAX_RANK], found = 0, zero = 0, group = -1;
-  AIT_TRY(ait_ref_tensor(call, 0, &t));
-  if (ait_ref_is_none(call, 3) || t->rank == 0) return unique_of_all(call, 1, false);
-  AIT_TRY(ait_ref_bool_or(call, 1, false, &inverse));
-  AIT_TRY(ait_ref_bool_or(call, 2, false, &counts));
-  AIT_TRY(ait_ref_dim_arg(call, 3, 0, t->rank, &dim));
-  int64_t n = t->shape[dim];
-  for (int64_t i = 0; i < n; ++i) found += i == 0 || !same_slice(t, dim, i - 1, i);
+  int64_t shape[AIT_MAX_RANK], n = t->shape[dim], found = 0, zero = 0, group = -1;
+  for (int64_t i = 0; i < n; ++i) found += i == 0 || compare_slices(t, dim, order[i - 1], order[i]) != 0;
   memcpy(shape, t->shape, sizeof t->shape);
   shape[dim] = found;
   AIT_TRY(ait_ref_new(call, 0, t->dtype, t->rank, shape, &values));
   AIT_TRY(ait_ref_new(call, 1, AIT_I64, 1, inverse ? &n : &zero, &groups));
   AIT_TRY(ait_ref_new(call, 2, AIT_I64, 1, counts ? &found : &zero, &sizes));
   for (int64_t i = 0; i < n; ++i) {
-    if (i == 0 || !same_slice(t, dim, i - 1, i)) {
-      ait_tensor to = ait_ref_selected(&values, dim, ++group), from = ait_ref_selected(t, dim, i);
+    if (i == 0 || compare_slices(t, dim, order[i - 1], order[i]) != 0) {
+      ait_tensor to = ait_ref_selected(&values, dim, ++group), from = ait_ref_selected(t, dim, order[i]);
       AIT_TRY(ait_ref_move(call, &to, &from));
       if (counts) ((int64_t *)sizes.data)[group] = 0;
     }
-    if (inverse) ((int64_t *)groups.data)[i] = group;
+    if (inverse) ((int64_t *)groups.data)[order[i]] = group;
     if (counts) ++((int64_t *)sizes.data)[group];
   }
   return AIT_OK;
+}
+
+static ait_status unique_slices(ait_ref_call *call, const ait_tensor *t, int32_t dim, bool sorted, uint32_t inverse_arg) {
+  bool inverse, counts;
+  AIT_TRY(ait_ref_bool_or(call, inverse_arg, false, &inverse));
+  AIT_TRY(ait_ref_bool_or(call, inverse_arg + 1, false, &counts));
+  int64_t n = t->shape[dim];
+  size_t bytes = (size_t)n * sizeof(int64_t);
+  int64_t *order = ait_alloc(call->allocator, bytes, 8), *scratch = ait_alloc(call->allocator, bytes, 8);
+  ait_status status = order && scratch ? AIT_OK : AIT_OOM();
+  if (status == AIT_OK) {
+    for (int64_t i = 0; i < n; ++i) order[i] = i;
+    if (sorted) sort_slices(t, dim, n, order, scratch);
+    status = give_slices(call, t, dim, order, inverse, counts);
+  }
+  ait_free(call->allocator, order, bytes);
+  ait_free(call->allocator, scratch, bytes);
+  return status;
+}
+
+/* (self, return_inverse, return_counts, dim) */
+ait_status ait_ref_unique_consecutive(ait_ref_call *call) {
+  const ait_tensor *t;
+  int32_t dim;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  if (ait_ref_is_none(call, 3) || t->rank == 0) return unique_of_all(call, 1, false);
+  AIT_TRY(ait_ref_dim_arg(call, 3, 0, t->rank, &dim));
+  return unique_slices(call, t, dim, false, 1);
+}
+
+/* (self, dim, sorted, return_inverse, return_counts): always sorted, as torch does on a CPU */
+ait_status ait_ref_unique_dim(ait_ref_call *call) {
+  const ait_tensor *t;
+  int32_t dim;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  if (t->rank == 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a tensor of rank 0 has no slices");
+  AIT_TRY(ait_ref_dim_arg(call, 1, 0, t->rank, &dim));
+  return unique_slices(call, t, dim, true, 3);
+}
+/* (self, dim, return_inverse, return_counts) */
+ait_status ait_ref_unique_dim_consecutive(ait_ref_call *call) {
+  const ait_tensor *t;
+  int32_t dim;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  if (t->rank == 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a tensor of rank 0 has no slices");
+  AIT_TRY(ait_ref_dim_arg(call, 1, 0, t->rank, &dim));
+  return unique_slices(call, t, dim, false, 2);
 }

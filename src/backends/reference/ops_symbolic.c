@@ -282,6 +282,21 @@ static ait_status assert_message(ait_ref_call *call) {
 ait_status ait_ref__assert_scalar(ait_ref_call *call) { return assert_message(call); }
 ait_status ait_ref__assert_async(ait_ref_call *call) { return assert_message(call); }
 
+/* The functional forms hand their token on: (…, dep_token) -> dep_token. */
+static ait_status give_token(ait_ref_call *call, uint32_t arg) {
+  const ait_tensor *token = ait_ref_tensor_or_null(call, arg);
+  if (token) ait_ref_set_view(call, 0, token, token);
+  return AIT_OK;
+}
+ait_status ait_ref__functional_assert(ait_ref_call *call) {
+  AIT_TRY(assert_message(call));
+  return give_token(call, 2);
+}
+ait_status ait_ref__functional_sym_constrain_range(ait_ref_call *call) {
+  AIT_TRY(ait_ref_sym_constrain_range(call));
+  return give_token(call, 3);
+}
+
 static ait_status check_list(const ait_ref_call *call, uint32_t arg, const int64_t *have, int32_t rank, const char *what) {
   int64_t want[AIT_MAX_RANK];
   int32_t count;
