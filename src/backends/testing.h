@@ -45,8 +45,15 @@ static inline float rb_random(region_builder *r) {
 static inline void rb_init(region_builder *r) {
   memset(r, 0, sizeof *r);
   r->seed = 7;
-  r->region = (ait_region){.struct_size = sizeof r->region, .version = AIT_REGION_VERSION, .name = "test", .symbols = r->symbols, .dims = r->dims,
-                           .values = r->values, .nodes = r->nodes, .inputs = r->inputs, .outputs = r->outputs};
+  r->region = (ait_region){.struct_size = sizeof r->region,
+                           .version = AIT_REGION_VERSION,
+                           .name = "test",
+                           .symbols = r->symbols,
+                           .dims = r->dims,
+                           .values = r->values,
+                           .nodes = r->nodes,
+                           .inputs = r->inputs,
+                           .outputs = r->outputs};
   assert_null(ait_weight_store_create(ait_allocator_default(), &r->weights));
 }
 static inline void rb_deinit(region_builder *r) { ait_weight_store_release(r->weights); }
@@ -143,12 +150,14 @@ static inline uint32_t rb_result(region_builder *r, ait_region_node *n, ait_dtyp
   return v;
 }
 
-static inline uint32_t rb_node(region_builder *r, const char *op, const ait_arg *args, uint32_t count, ait_dtype dtype, const ait_dim *shape, int32_t rank) {
+static inline uint32_t rb_node(region_builder *r, const char *op, const ait_arg *args, uint32_t count, ait_dtype dtype,
+                               const ait_dim *shape, int32_t rank) {
   return rb_result(r, rb_node_of(r, op, args, count), dtype, shape, rank);
 }
 
 static inline void rb_output(region_builder *r, uint32_t v) {
-  r->outputs[r->region.output_count++] = (ait_region_output){.arg = rb_v(v), .kind = AIT_OUTPUT_USER, .name = r->names[v], .user_index = -1};
+  r->outputs[r->region.output_count++] =
+      (ait_region_output){.arg = rb_v(v), .kind = AIT_OUTPUT_USER, .name = r->names[v], .user_index = -1};
 }
 
 /* ---- running -----------------------------------------------------------------------------------------------------------------------*/
@@ -159,15 +168,26 @@ typedef struct runner {
   ait_allocator allocator;
 } runner;
 
-static inline ait_status runner_compile(runner *k, const char *backend, const ait_region *region, ait_weights weights, const ait_option *options, uint32_t count) {
+static inline ait_status runner_compile(runner *k, const char *backend, const ait_region *region, ait_weights weights,
+                                        const ait_option *options, uint32_t count) {
   k->backend = ait_backend_find(backend);
   assert_non_null(k->backend);
-  ait_compile_options o = {.struct_size = sizeof o, .allocator = k->allocator, .weights = weights, .option_count = count, .options = options, .cpu_mask = UINT64_MAX};
+  ait_compile_options o = {.struct_size = sizeof o,
+                           .allocator = k->allocator,
+                           .weights = weights,
+                           .option_count = count,
+                           .options = options,
+                           .cpu_mask = UINT64_MAX};
   return k->backend->compile(region, &o, &k->blob);
 }
 
 static inline ait_status runner_load(runner *k, ait_weights weights, uint64_t mask) {
-  ait_load_context c = {.struct_size = sizeof c, .allocator = k->allocator, .weights = weights, .blob = k->blob.data, .blob_size = k->blob.size, .cpu_mask = mask};
+  ait_load_context c = {.struct_size = sizeof c,
+                        .allocator = k->allocator,
+                        .weights = weights,
+                        .blob = k->blob.data,
+                        .blob_size = k->blob.size,
+                        .cpu_mask = mask};
   AIT_TRY(k->backend->load(&c, &k->loaded));
   return k->backend->instance_create(k->loaded, k->allocator, &k->instance);
 }
@@ -221,6 +241,29 @@ static inline void check_close(const char *what, const ait_tensor *got, const ai
     fail_msg("%s: %lld of %lld differ, worst at %lld: got %g, want %g", what, (long long)result.mismatches, (long long)result.count,
              (long long)result.worst_index, result.worst_got, result.worst_want);
   }
+}
+
+/* Outputs of `backend` against the reference for one set of symbol values. */
+static inline void rb_compare(region_builder *r, const char *what, const char *backend, const int64_t *symbols, int64_t limit,
+                              double tolerance) {
+  ait_weights weights = ait_weight_store_provider(r->weights);
+  runner reference = {.allocator = ait_allocator_default()}, k = {.allocator = ait_allocator_default()};
+  check_ok(runner_compile(&reference, "reference", &r->region, weights, NULL, 0), what);
+  check_ok(runner_load(&reference, weights, UINT64_MAX), what);
+  check_ok(runner_compile(&k, backend, &r->region, weights, NULL, 0), what);
+  check_ok(runner_load(&k, weights, UINT64_MAX), what);
+  ait_value inputs[RB_MAX], want[RB_MAX] = {{0}}, got[RB_MAX] = {{0}};
+  rb_inputs(r, symbols, limit, inputs);
+  ait_run_context c = {.struct_size = sizeof c, .allocator = k.allocator, .inputs = inputs, .outputs = want};
+  check_ok(reference.backend->run(reference.instance, &c), what);
+  c.outputs = got;
+  check_ok(k.backend->run(k.instance, &c), what);
+  for (uint32_t i = 0; i < r->region.output_count; ++i) check_close(what, &got[i].as.tensor, &want[i].as.tensor, tolerance);
+  rb_release(want, r->region.output_count);
+  rb_release(got, r->region.output_count);
+  rb_release(inputs, r->region.input_count);
+  runner_deinit(&k);
+  runner_deinit(&reference);
 }
 
 #endif

@@ -65,7 +65,8 @@ static void check_node(const ait_region *r, uint32_t i, ait_support *out) {
   operand_check c = {r, true};
   nat_each_value(n, check_operand, &c);
   if (!c.good) refuse(out, i, "operand-unknown", "an operand without a type", n->name);
-  if (!nat_has_kernel(r, n) && !nat_gives_sizes(r, n)) note(out, i, "op-not-in-native", "'%s' (%s) runs on the portable path", n->name != NULL ? n->name : "", n->op);
+  if (!nat_has_kernel(r, n) && !nat_gives_sizes(r, n))
+    note(out, i, "op-not-in-native", "'%s' (%s) runs on the portable path", n->name != NULL ? n->name : "", n->op);
 }
 
 ait_status nat_supports(const ait_region *region, ait_support *out) {
@@ -118,7 +119,8 @@ static const char *const layouts[] = {"auto", "nchw", NULL};
 static const char *const switches[] = {"on", "off", NULL};
 static const char *const packings[] = {"compile", "load", NULL};
 static const ait_knob knobs[] = {
-    {"layout", "order of images in memory: auto keeps channels last where operators want it, nchw converts at each of them", "auto", layouts},
+    {"layout", "order of images in memory: auto keeps channels last where operators want it, nchw converts at each of them", "auto",
+     layouts},
     {"fuse", "element-wise chains and epilogues as one step", "on", switches},
     {"pack", "weights in kernel order: in the file, or made when first run (smaller file, slower start)", "compile", packings},
     {0},

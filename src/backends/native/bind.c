@@ -174,7 +174,8 @@ static ait_status value_shape(nat_bind *b, uint32_t value, nat_view *out) {
 }
 
 ait_status nat_out_shape(nat_bind *b, const nat_step *s, uint32_t i, nat_view *out) {
-  if (i >= s->out_count || b->program->ids[s->out_begin + i] == NAT_NONE) return nat_error(b, AIT_CODE_INVALID_MODEL, "result %u is missing", i);
+  if (i >= s->out_count || b->program->ids[s->out_begin + i] == NAT_NONE)
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "result %u is missing", i);
   return value_shape(b, b->program->ids[s->out_begin + i], out);
 }
 

@@ -62,7 +62,7 @@ typedef struct nat_plan {
   size_t arena_bytes;
   char *statics; /* results of the steps that depend on sizes and weights only */
   size_t statics_bytes;
-  bool fallible; /* some call may set state->status */
+  bool fallible;                /* some call may set state->status */
   struct ait_ref_value *values; /* operands of portable steps, and tensor lists between them; NULL: there are none */
   uint32_t value_count;
   ait_allocator list_allocator;
@@ -86,7 +86,7 @@ typedef struct nat_view {
   ait_dtype dtype;
   int32_t rank;
   uint32_t root;
-  int64_t offset; /* bytes from the root */
+  int64_t offset;                                     /* bytes from the root */
   int64_t shape[AIT_MAX_RANK], strides[AIT_MAX_RANK]; /* elements */
 } nat_view;
 
@@ -106,8 +106,8 @@ typedef struct nat_bind {
   bool *direct; /* per region output: the caller's memory may be written at any time during the run */
   int32_t threads;
   const ait_kernels *kernels;
-  nat_view *views;   /* per value */
-  nat_view *placed;  /* per value: where its consumer wants it (bound == false: anywhere) */
+  nat_view *views;  /* per value */
+  nat_view *placed; /* per value: where its consumer wants it (bound == false: anywhere) */
   nat_root *roots;
   size_t root_count, root_capacity;
   nat_call *calls[2]; /* [1]: static */
@@ -137,10 +137,9 @@ ait_status nat_in_f32(nat_bind *b, const nat_step *s, uint32_t i, nat_view *out)
 /* Declared dtype and shape of result i, not placed yet (root and strides undefined). */
 ait_status nat_out_shape(nat_bind *b, const nat_step *s, uint32_t i, nat_view *out) AIT_MUST_USE;
 
-enum nat_order_kind { NAT_ORDER_ROW_MAJOR = 0, NAT_ORDER_CHANNELS_LAST };
 /* Places result i. `order`: dims from outermost to innermost in memory. When the consumer asked for a place (an output of the caller, a
- * piece of a concatenation) and the strides fit (`any_strides`, or equal to what `order` gives), it is taken; otherwise a fresh root, and the
- * driver appends a copy. */
+ * piece of a concatenation) and the strides fit (`any_strides`, or equal to what `order` gives), it is taken; otherwise a fresh root, and
+ * the driver appends a copy. */
 ait_status nat_out(nat_bind *b, const nat_step *s, uint32_t i, const int32_t *order, bool any_strides, nat_view *out) AIT_MUST_USE;
 /* As nat_out with row-major order. */
 ait_status nat_out_plain(nat_bind *b, const nat_step *s, uint32_t i, nat_view *out) AIT_MUST_USE;

@@ -13,7 +13,8 @@ typedef struct ew_row {
 } ew_row;
 
 static const ew_row rows[] = {
-#define NAT_EW(name, arity, float_op, right, left, int_op) {name, arity, AIT_EW_##float_op, AIT_EW_##right, AIT_EW_##left, NAT_INT_##int_op},
+#define NAT_EW(name, arity, float_op, right, left, int_op) \
+  {name, arity, AIT_EW_##float_op, AIT_EW_##right, AIT_EW_##left, NAT_INT_##int_op},
 #include "backends/native/ew_ops.inc"
 #undef NAT_EW
 };
@@ -30,9 +31,7 @@ static bool is_op(const ait_region_node *n, const char *name) { return strcmp(n-
 /* ---- which programs can do it exactly as torch does ------------------------------------------------------------------------------*/
 static bool float_holds(ait_dtype d) { return d == AIT_F32 || d == AIT_BOOL || d == AIT_U8 || d == AIT_I8 || d == AIT_I16; }
 static bool is_half(ait_dtype d) { return d == AIT_F16 || d == AIT_BF16; }
-static bool int_holds(ait_dtype d) {
-  return d == AIT_BOOL || d == AIT_U8 || d == AIT_I8 || d == AIT_I16 || d == AIT_I32 || d == AIT_I64;
-}
+static bool int_holds(ait_dtype d) { return d == AIT_BOOL || d == AIT_U8 || d == AIT_I8 || d == AIT_I16 || d == AIT_I32 || d == AIT_I64; }
 
 static bool is_scalar(const ait_arg *a) {
   return a->kind == AIT_ARG_INT || a->kind == AIT_ARG_FLOAT || a->kind == AIT_ARG_BOOL || a->kind == AIT_ARG_DIM;
@@ -60,7 +59,8 @@ static bool positive_int(const ait_arg *a) { return a->kind == AIT_ARG_INT && a-
 
 static bool int_class(const ait_region *r, const ait_region_node *n, const ew_row *row, ait_dtype result) {
   if (row->int_op == EW_NONE || !int_holds(result)) return false;
-  bool divides = row->int_op == NAT_INT_FLOOR_DIV || row->int_op == NAT_INT_TRUNC_DIV || row->int_op == NAT_INT_REMAINDER || row->int_op == NAT_INT_FMOD;
+  bool divides = row->int_op == NAT_INT_FLOOR_DIV || row->int_op == NAT_INT_TRUNC_DIV || row->int_op == NAT_INT_REMAINDER ||
+                 row->int_op == NAT_INT_FMOD;
   if (divides && (n->arg_count < 2 || !positive_int(&n->args[1]))) return false;
   for (uint32_t i = 0; i < row->arity && i < n->arg_count; ++i) {
     const ait_arg *a = &n->args[i];
@@ -138,7 +138,9 @@ static uint32_t add_code(builder *b, nat_code code) {
   return NAT_GROUP_INPUTS + g->code_count++;
 }
 
-static nat_code code_of(uint32_t op, uint32_t a, uint32_t b, uint32_t c) { return (nat_code){.op = op, .a = a, .b = b, .c = c, .dim = NAT_NONE}; }
+static nat_code code_of(uint32_t op, uint32_t a, uint32_t b, uint32_t c) {
+  return (nat_code){.op = op, .a = a, .b = b, .c = c, .dim = NAT_NONE};
+}
 
 static void set_constant(nat_code *code, const ait_arg *a) {
   double v = 0;
@@ -164,16 +166,15 @@ static uint32_t occurrences(const ait_region_node *n, uint32_t value) {
 }
 
 /* An intermediate result that a register holds exactly as memory would. */
-static bool register_holds(nat_class class, ait_dtype d) {
-  return d == AIT_BOOL || d == (class == NAT_CLASS_FLOAT ? AIT_F32 : AIT_I64);
-}
+static bool register_holds(nat_class class, ait_dtype d) { return d == AIT_BOOL || d == (class == NAT_CLASS_FLOAT ? AIT_F32 : AIT_I64); }
 
 /* Constants become inputs or registers, too, and at most so many of all can be live: this counts safely. */
 static bool fits(const nat_group *into, const nat_group *from) {
   uint32_t constants = 0;
   for (uint32_t i = 0; i < into->code_count; ++i) constants += into->codes[i].op == NAT_CODE_CONST;
   for (uint32_t i = 0; i < from->code_count; ++i) constants += from->codes[i].op == NAT_CODE_CONST;
-  return into->input_count + from->input_count + constants + 4 <= NAT_GROUP_INPUTS && into->code_count + from->code_count + 6 <= NAT_GROUP_CODES;
+  return into->input_count + from->input_count + constants + 4 <= NAT_GROUP_INPUTS &&
+         into->code_count + from->code_count + 6 <= NAT_GROUP_CODES;
 }
 
 static bool can_absorb(const builder *b, uint32_t value) {
@@ -245,8 +246,10 @@ static void build_clamp(builder *b, operand_map *map) {
     (void)add_code(b, code);
     return;
   }
-  if (low->kind != AIT_ARG_NONE) x = add_code(b, code_of(is_float ? (uint32_t)AIT_EW_MAX : (uint32_t)NAT_INT_MAX, x, operand(b, map, 1), 0));
-  if (high->kind != AIT_ARG_NONE) x = add_code(b, code_of(is_float ? (uint32_t)AIT_EW_MIN : (uint32_t)NAT_INT_MIN, x, operand(b, map, 2), 0));
+  if (low->kind != AIT_ARG_NONE)
+    x = add_code(b, code_of(is_float ? (uint32_t)AIT_EW_MAX : (uint32_t)NAT_INT_MAX, x, operand(b, map, 1), 0));
+  if (high->kind != AIT_ARG_NONE)
+    x = add_code(b, code_of(is_float ? (uint32_t)AIT_EW_MIN : (uint32_t)NAT_INT_MIN, x, operand(b, map, 2), 0));
   if (x < NAT_GROUP_INPUTS) (void)add_code(b, code_of(is_float ? (uint32_t)AIT_EW_COPY : (uint32_t)NAT_INT_COPY, x, 0, 0));
 }
 
@@ -339,9 +342,11 @@ static const struct {
   uint32_t op;
   ait_act act;
 } acts[] = {
-    {AIT_EW_RELU, AIT_ACT_RELU},           {AIT_EW_GELU, AIT_ACT_GELU},           {AIT_EW_GELU_TANH, AIT_ACT_GELU_TANH},
-    {AIT_EW_SILU, AIT_ACT_SILU},           {AIT_EW_SIGMOID, AIT_ACT_SIGMOID},     {AIT_EW_TANH, AIT_ACT_TANH},
-    {AIT_EW_HARDSWISH, AIT_ACT_HARDSWISH}, {AIT_EW_HARDSIGMOID, AIT_ACT_HARDSIGMOID}, {AIT_EW_MISH, AIT_ACT_MISH},
+    {AIT_EW_RELU, AIT_ACT_RELU},           {AIT_EW_GELU, AIT_ACT_GELU},
+    {AIT_EW_GELU_TANH, AIT_ACT_GELU_TANH}, {AIT_EW_SILU, AIT_ACT_SILU},
+    {AIT_EW_SIGMOID, AIT_ACT_SIGMOID},     {AIT_EW_TANH, AIT_ACT_TANH},
+    {AIT_EW_HARDSWISH, AIT_ACT_HARDSWISH}, {AIT_EW_HARDSIGMOID, AIT_ACT_HARDSIGMOID},
+    {AIT_EW_MISH, AIT_ACT_MISH},
 };
 
 bool nat_ew_act(const ait_region *r, const ait_region_node *n, ait_act *act, float *p, float *q) {
@@ -350,7 +355,8 @@ bool nat_ew_act(const ait_region *r, const ait_region_node *n, ait_act *act, flo
   *p = *q = 0;
   double low = -INFINITY, high = INFINITY;
   if (is_op(n, "clamp")) {
-    if ((n->args[1].kind != AIT_ARG_NONE && !nat_number(&n->args[1], &low)) || (n->args[2].kind != AIT_ARG_NONE && !nat_number(&n->args[2], &high))) {
+    if ((n->args[1].kind != AIT_ARG_NONE && !nat_number(&n->args[1], &low)) ||
+        (n->args[2].kind != AIT_ARG_NONE && !nat_number(&n->args[2], &high))) {
       return false;
     }
     *act = AIT_ACT_CLAMP;
@@ -364,7 +370,8 @@ bool nat_ew_act(const ait_region *r, const ait_region_node *n, ait_act *act, flo
     return true;
   }
   uint32_t op = row->float_op;
-  if (is_op(n, "gelu") && n->arg_count > 1 && n->args[1].kind == AIT_ARG_STRING && strcmp(n->args[1].as.string, "tanh") == 0) op = AIT_EW_GELU_TANH;
+  if (is_op(n, "gelu") && n->arg_count > 1 && n->args[1].kind == AIT_ARG_STRING && strcmp(n->args[1].as.string, "tanh") == 0)
+    op = AIT_EW_GELU_TANH;
   for (size_t i = 0; i < AIT_COUNT(acts); ++i) {
     if (acts[i].op != op) continue;
     *act = acts[i].act;

@@ -126,7 +126,8 @@ static ait_status make_key(nat_instance *in, const ait_run_context *c) {
     const ait_value *v = &c->inputs[i];
     *key++ = v->kind;
     if (v->kind == AIT_VALUE_TENSOR) {
-      if (v->as.tensor.rank < 0 || v->as.tensor.rank > AIT_MAX_RANK) return ait_error(AIT_CODE_INVALID_ARGUMENT, "input %u has no valid rank", i);
+      if (v->as.tensor.rank < 0 || v->as.tensor.rank > AIT_MAX_RANK)
+        return ait_error(AIT_CODE_INVALID_ARGUMENT, "input %u has no valid rank", i);
       key = put_tensor(key, &v->as.tensor);
     } else if (v->kind == AIT_VALUE_INT) {
       *key++ = v->as.i;
@@ -358,7 +359,8 @@ uint32_t nat_instance_profile(void *instance, ait_step_time *out, uint32_t capac
   for (uint32_t i = 0; i < p->step_count && i < capacity; ++i) {
     const nat_step *s = &p->steps[i];
     const ait_region_node *n = nat_node(p, s);
-    out[i] = (ait_step_time){.name = n->name, .op = n->op, .module = n->module, .kernel = kind_text[s->kind], .portable = s->kind == NAT_PORTABLE};
+    out[i] = (ait_step_time){
+        .name = n->name, .op = n->op, .module = n->module, .kernel = kind_text[s->kind], .portable = s->kind == NAT_PORTABLE};
     if (in->times == NULL) continue;
     out[i].seconds = in->times[i].seconds;
     out[i].calls = in->times[i].calls;

@@ -146,7 +146,8 @@ static bool attention_known(const ait_region *r, const ait_region_node *n, const
 static bool rows_known(const ait_region *r, const ait_region_node *n) {
   bool embedding = is_op(n, "embedding");
   const ait_region_value *x = arg_value(r, n, 0), *index = arg_value(r, n, embedding ? 1 : 2);
-  return x != NULL && is_index(index) && x->rank >= 1 && x->dtype == r->values[n->results[0]].dtype && (embedding ? x->rank == 2 : index->rank <= 1);
+  return x != NULL && is_index(index) && x->rank >= 1 && x->dtype == r->values[n->results[0]].dtype &&
+         (embedding ? x->rank == 2 : index->rank <= 1);
 }
 
 static bool upsample_known(const ait_region *r, const ait_region_node *n) {
@@ -197,7 +198,8 @@ static bool need_met(const ait_region *r, const ait_region_node *n, const op_row
     case ROWS: return rows_known(r, n);
     case UPSAMPLE: return upsample_known(r, n);
     case INDEX: return indices_known(r, n);
-    case GATHER: return is_index(arg_value(r, n, 2)) && arg_value(r, n, 0)->rank > 0 && arg_value(r, n, 0)->dtype == r->values[n->results[0]].dtype;
+    case GATHER:
+      return is_index(arg_value(r, n, 2)) && arg_value(r, n, 0)->rank > 0 && arg_value(r, n, 0)->dtype == r->values[n->results[0]].dtype;
     case CUMSUM: return cumsum_known(r, n);
   }
   return false;
@@ -285,7 +287,8 @@ static ait_status analyse(nat_lower *l) {
   l->owner = AIT_ARENA_ARRAY(&l->arena, uint32_t, nodes);
   l->groups = AIT_ARENA_ARRAY(&l->arena, nat_group *, nodes);
   l->epilogues = AIT_ARENA_ARRAY(&l->arena, nat_epilogue_plan, nodes);
-  if (!l->uses || !l->def_node || !l->last_user || !l->input_of || !l->is_static || !l->owner || !l->groups || !l->epilogues) return AIT_OOM();
+  if (!l->uses || !l->def_node || !l->last_user || !l->input_of || !l->is_static || !l->owner || !l->groups || !l->epilogues)
+    return AIT_OOM();
   memset(l->def_node, 0xff, values * sizeof *l->def_node);
   memset(l->input_of, 0xff, values * sizeof *l->input_of);
   for (uint32_t i = 0; i < r->input_count; ++i) {
@@ -332,7 +335,8 @@ static bool extend_epilogue(const nat_lower *l, nat_epilogue_plan *e, nat_kind k
   if (is_op(n, "add") && nat_is_tensor(l->region, &n->args[0]) && nat_is_tensor(l->region, &n->args[1])) {
     uint32_t other = n->args[0].as.value == result ? n->args[1].as.value : n->args[0].as.value;
     if (other == result) return false;
-    if (kind != NAT_CONV && !has_bias && e->bias == NAT_NONE && e->act == AIT_ACT_NONE && e->residual == NAT_NONE && is_column_bias(l, result, other)) {
+    if (kind != NAT_CONV && !has_bias && e->bias == NAT_NONE && e->act == AIT_ACT_NONE && e->residual == NAT_NONE &&
+        is_column_bias(l, result, other)) {
       e->bias = other;
       return true;
     }
@@ -468,8 +472,8 @@ static ait_status plain_step(nat_lower *l, uint32_t node, const op_row *row) {
   return finish_step(l, &s, n);
 }
 
-/* First products take what follows them, then the element-wise operators that are left form groups. A step runs where its last node stood, so
- * all its operands are made before. */
+/* First products take what follows them, then the element-wise operators that are left form groups. A step runs where its last node stood,
+ * so all its operands are made before. */
 static ait_status group_nodes(nat_lower *l) {
   const ait_region *r = l->region;
   for (uint32_t i = 0; i < r->node_count; ++i) {

@@ -13,7 +13,7 @@ typedef enum nat_class { NAT_CLASS_NONE = 0, NAT_CLASS_FLOAT, NAT_CLASS_INT } na
 typedef struct nat_group {
   nat_class class;
   uint32_t input_count, code_count;
-  uint32_t peak; /* temporaries that are live at the same time, at most */
+  uint32_t peak;                     /* temporaries that are live at the same time, at most */
   uint32_t inputs[NAT_GROUP_INPUTS]; /* value ids */
   nat_code codes[NAT_GROUP_CODES];
 } nat_group;
@@ -70,7 +70,8 @@ bool nat_gives_sizes(const ait_region *region, const ait_region_node *node);
 typedef void (*nat_value_fn)(void *ctx, uint32_t value);
 /* Every value that the node reads, lists included. */
 void nat_each_value(const ait_region_node *node, nat_value_fn fn, void *ctx);
-ait_status nat_compile(const ait_region *region, const ait_compile_options *options, uint32_t flags, bool fuse, bool pack, ait_blob *out) AIT_MUST_USE;
+ait_status nat_compile(const ait_region *region, const ait_compile_options *options, uint32_t flags, bool fuse, bool pack,
+                       ait_blob *out) AIT_MUST_USE;
 bool nat_same_dims(const ait_region *region, uint32_t a, uint32_t b); /* the same shape whatever the symbols are */
 static inline const ait_region_value *nat_value(const nat_lower *l, uint32_t v) { return &l->region->values[v]; }
 static inline bool nat_is_tensor(const ait_region *r, const ait_arg *a) {

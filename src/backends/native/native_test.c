@@ -9,8 +9,14 @@ typedef struct op_case {
   double tolerance;
 } op_case;
 
-#define SIZES_ONE {{1, 0}, {3, 0}, {0, 0}, {5, 0}, {3, 0}}
-#define SIZES_TWO {{2, 5}, {1, 1}, {3, 0}, {2, 17}, {2, 5}}
+#define SIZES_ONE                            \
+  {                                          \
+    {1, 0}, {3, 0}, {0, 0}, {5, 0}, { 3, 0 } \
+  }
+#define SIZES_TWO                             \
+  {                                           \
+    {2, 5}, {1, 1}, {3, 0}, {2, 17}, { 2, 5 } \
+  }
 
 /* ---- regions ---------------------------------------------------------------------------------------------------------------------*/
 static void build_mlp(region_builder *r) {
@@ -30,32 +36,47 @@ static void build_conv_block(region_builder *r) {
   ait_dim n = rb_symbol(r, "n");
   uint32_t x = rb_input(r, AIT_F32, SHAPE(n, D(3), D(11), D(9)));
   uint32_t w = rb_weight(r, 0.3f, 0, SHAPE(D(20), D(3), D(3), D(3))), bias = rb_weight(r, 1, 0, SHAPE(D(20)));
-  uint32_t c = rb_node(r, "conv", ARGS(rb_v(x), rb_v(w), rb_v(bias), LIST(rb_i(1), rb_i(1)), LIST(rb_i(1), rb_i(1)), LIST(rb_i(1), rb_i(1)), rb_i(1), rb_b(false), LIST(rb_i(0), rb_i(0))),
+  uint32_t c = rb_node(r, "conv",
+                       ARGS(rb_v(x), rb_v(w), rb_v(bias), LIST(rb_i(1), rb_i(1)), LIST(rb_i(1), rb_i(1)), LIST(rb_i(1), rb_i(1)), rb_i(1),
+                            rb_b(false), LIST(rb_i(0), rb_i(0))),
                        AIT_F32, SHAPE(n, D(20), D(11), D(9)));
   uint32_t w2 = rb_weight(r, 0.3f, 0, SHAPE(D(20), D(5), D(3), D(3)));
-  uint32_t d = rb_node(r, "conv", ARGS(rb_v(c), rb_v(w2), rb_none(), LIST(rb_i(1), rb_i(1)), LIST(rb_i(2), rb_i(2)), LIST(rb_i(2), rb_i(2)), rb_i(4), rb_b(false), LIST(rb_i(0), rb_i(0))),
+  uint32_t d = rb_node(r, "conv",
+                       ARGS(rb_v(c), rb_v(w2), rb_none(), LIST(rb_i(1), rb_i(1)), LIST(rb_i(2), rb_i(2)), LIST(rb_i(2), rb_i(2)), rb_i(4),
+                            rb_b(false), LIST(rb_i(0), rb_i(0))),
                        AIT_F32, SHAPE(n, D(20), D(11), D(9)));
   uint32_t m = rb_weight(r, 0.1f, 0, SHAPE(D(20))), v = rb_weight(r, 0.2f, 1, SHAPE(D(20)));
-  uint32_t b = rb_node(r, "batch_norm", ARGS(rb_v(d), rb_v(bias), rb_none(), rb_v(m), rb_v(v), rb_f(1e-5)), AIT_F32, SHAPE(n, D(20), D(11), D(9)));
+  uint32_t b =
+      rb_node(r, "batch_norm", ARGS(rb_v(d), rb_v(bias), rb_none(), rb_v(m), rb_v(v), rb_f(1e-5)), AIT_F32, SHAPE(n, D(20), D(11), D(9)));
   uint32_t s = rb_node(r, "add", ARGS(rb_v(b), rb_v(c)), AIT_F32, SHAPE(n, D(20), D(11), D(9)));
   uint32_t w3 = rb_weight(r, 0.5f, 0, SHAPE(D(20), D(1), D(3), D(3)));
-  uint32_t e = rb_node(r, "conv", ARGS(rb_v(s), rb_v(w3), rb_v(bias), LIST(rb_i(2), rb_i(2)), LIST(rb_i(1), rb_i(1)), LIST(rb_i(1), rb_i(1)), rb_i(20), rb_b(false), LIST(rb_i(0), rb_i(0))),
+  uint32_t e = rb_node(r, "conv",
+                       ARGS(rb_v(s), rb_v(w3), rb_v(bias), LIST(rb_i(2), rb_i(2)), LIST(rb_i(1), rb_i(1)), LIST(rb_i(1), rb_i(1)), rb_i(20),
+                            rb_b(false), LIST(rb_i(0), rb_i(0))),
                        AIT_F32, SHAPE(n, D(20), D(6), D(5)));
   e = rb_node(r, "hardswish", ARGS(rb_v(e)), AIT_F32, SHAPE(n, D(20), D(6), D(5)));
-  uint32_t p = rb_node(r, "max_pool", ARGS(rb_v(s), LIST(rb_i(3), rb_i(3)), LIST(rb_i(2), rb_i(2)), LIST(rb_i(1), rb_i(1)), LIST(rb_i(1), rb_i(1)), rb_b(false)), AIT_F32,
-                       SHAPE(n, D(20), D(6), D(5)));
-  uint32_t q = rb_node(r, "avg_pool", ARGS(rb_v(s), LIST(rb_i(2), rb_i(2)), LIST(rb_i(2), rb_i(2)), LIST(rb_i(1), rb_i(1)), rb_b(false), rb_b(true), rb_none()), AIT_F32,
-                       SHAPE(n, D(20), D(6), D(5)));
+  uint32_t p =
+      rb_node(r, "max_pool",
+              ARGS(rb_v(s), LIST(rb_i(3), rb_i(3)), LIST(rb_i(2), rb_i(2)), LIST(rb_i(1), rb_i(1)), LIST(rb_i(1), rb_i(1)), rb_b(false)),
+              AIT_F32, SHAPE(n, D(20), D(6), D(5)));
+  uint32_t q =
+      rb_node(r, "avg_pool",
+              ARGS(rb_v(s), LIST(rb_i(2), rb_i(2)), LIST(rb_i(2), rb_i(2)), LIST(rb_i(1), rb_i(1)), rb_b(false), rb_b(true), rb_none()),
+              AIT_F32, SHAPE(n, D(20), D(6), D(5)));
   uint32_t cat = rb_node(r, "cat", ARGS(LIST(rb_v(e), rb_v(p), rb_v(q)), rb_i(1)), AIT_F32, SHAPE(n, D(60), D(6), D(5)));
   uint32_t wt = rb_weight(r, 0.2f, 0, SHAPE(D(60), D(7), D(3), D(2)));
-  uint32_t t = rb_node(r, "conv", ARGS(rb_v(cat), rb_v(wt), rb_none(), LIST(rb_i(2), rb_i(2)), LIST(rb_i(1), rb_i(0)), LIST(rb_i(1), rb_i(1)), rb_i(1), rb_b(true), LIST(rb_i(1), rb_i(0))),
+  uint32_t t = rb_node(r, "conv",
+                       ARGS(rb_v(cat), rb_v(wt), rb_none(), LIST(rb_i(2), rb_i(2)), LIST(rb_i(1), rb_i(0)), LIST(rb_i(1), rb_i(1)), rb_i(1),
+                            rb_b(true), LIST(rb_i(1), rb_i(0))),
                        AIT_F32, SHAPE(n, D(7), D(12), D(10)));
   uint32_t g = rb_node(r, "adaptive_avg_pool", ARGS(rb_v(cat), LIST(rb_i(1), rb_i(1))), AIT_F32, SHAPE(n, D(60), D(1), D(1)));
   g = rb_node(r, "reshape", ARGS(rb_v(g), LIST(rb_d(n), rb_i(60))), AIT_F32, SHAPE(n, D(60)));
   uint32_t a = rb_node(r, "adaptive_avg_pool", ARGS(rb_v(cat), LIST(rb_i(4), rb_i(3))), AIT_F32, SHAPE(n, D(60), D(4), D(3)));
   uint32_t flat = rb_node(r, "reshape", ARGS(rb_v(p), LIST(rb_d(n), rb_i(600))), AIT_F32, SHAPE(n, D(600)));
-  uint32_t up = rb_node(r, "upsample", ARGS(rb_v(p), LIST(rb_i(9), rb_i(15)), rb_s("nearest"), rb_b(false), rb_none()), AIT_F32, SHAPE(n, D(20), D(9), D(15)));
-  uint32_t bi = rb_node(r, "upsample", ARGS(rb_v(p), LIST(rb_i(9), rb_i(15)), rb_s("linear"), rb_b(true), rb_none()), AIT_F32, SHAPE(n, D(20), D(9), D(15)));
+  uint32_t up = rb_node(r, "upsample", ARGS(rb_v(p), LIST(rb_i(9), rb_i(15)), rb_s("nearest"), rb_b(false), rb_none()), AIT_F32,
+                        SHAPE(n, D(20), D(9), D(15)));
+  uint32_t bi = rb_node(r, "upsample", ARGS(rb_v(p), LIST(rb_i(9), rb_i(15)), rb_s("linear"), rb_b(true), rb_none()), AIT_F32,
+                        SHAPE(n, D(20), D(9), D(15)));
   uint32_t gn_w = rb_weight(r, 0.2f, 1, SHAPE(D(20)));
   uint32_t gn = rb_node(r, "group_norm", ARGS(rb_v(up), rb_i(5), rb_v(gn_w), rb_none(), rb_f(1e-5)), AIT_F32, SHAPE(n, D(20), D(9), D(15)));
   const uint32_t outputs[] = {t, g, a, flat, bi, gn, cat};
@@ -84,8 +105,10 @@ static void build_attention(region_builder *r) {
   real = rb_node(r, "reshape", ARGS(rb_v(real), LIST(rb_d(n), rb_i(1), rb_i(1), rb_d(t))), AIT_BOOL, SHAPE(n, D(1), D(1), t));
   uint32_t mask = rb_node(r, "logical_and", ARGS(rb_v(real), rb_v(seen)), AIT_BOOL, SHAPE(n, D(1), t, t));
   uint32_t bias = rb_node(r, "where", ARGS(rb_v(mask), rb_f(0), rb_f(-30)), AIT_F32, SHAPE(n, D(1), t, t));
-  uint32_t a = rb_node(r, "attention", ARGS(rb_v(heads[0]), rb_v(heads[1]), rb_v(heads[2]), rb_v(bias), rb_b(false), rb_none()), AIT_F32, SHAPE(n, D(3), t, D(8)));
-  uint32_t c = rb_node(r, "attention", ARGS(rb_v(heads[0]), rb_v(heads[1]), rb_v(heads[2]), rb_none(), rb_b(true), rb_f(0.5)), AIT_F32, SHAPE(n, D(3), t, D(8)));
+  uint32_t a = rb_node(r, "attention", ARGS(rb_v(heads[0]), rb_v(heads[1]), rb_v(heads[2]), rb_v(bias), rb_b(false), rb_none()), AIT_F32,
+                       SHAPE(n, D(3), t, D(8)));
+  uint32_t c = rb_node(r, "attention", ARGS(rb_v(heads[0]), rb_v(heads[1]), rb_v(heads[2]), rb_none(), rb_b(true), rb_f(0.5)), AIT_F32,
+                       SHAPE(n, D(3), t, D(8)));
   a = rb_node(r, "permute", ARGS(rb_v(a), LIST(rb_i(0), rb_i(2), rb_i(1), rb_i(3))), AIT_F32, SHAPE(n, t, D(3), D(8)));
   a = rb_node(r, "reshape", ARGS(rb_v(a), LIST(rb_d(n), rb_d(t), rb_i(24))), AIT_F32, SHAPE(n, t, D(24)));
   uint32_t w = rb_weight(r, 0.4f, 0, SHAPE(D(24), D(24)));
@@ -99,7 +122,8 @@ static void build_attention(region_builder *r) {
 
 static void build_products(region_builder *r) {
   ait_dim n = rb_symbol(r, "n"), t = rb_symbol(r, "t");
-  uint32_t a = rb_input(r, AIT_F32, SHAPE(n, D(4), t, D(6))), b = rb_input(r, AIT_F32, SHAPE(D(4), D(6), t)), c = rb_input(r, AIT_F32, SHAPE(n, D(1), t, D(5)));
+  uint32_t a = rb_input(r, AIT_F32, SHAPE(n, D(4), t, D(6))), b = rb_input(r, AIT_F32, SHAPE(D(4), D(6), t)),
+           c = rb_input(r, AIT_F32, SHAPE(n, D(1), t, D(5)));
   uint32_t m = rb_input(r, AIT_F32, SHAPE(D(6), D(9))), v = rb_input(r, AIT_F32, SHAPE(D(6)));
   uint32_t ab = rb_node(r, "matmul", ARGS(rb_v(a), rb_v(b)), AIT_F32, SHAPE(n, D(4), t, t));
   uint32_t abc = rb_node(r, "matmul", ARGS(rb_v(ab), rb_v(c)), AIT_F32, SHAPE(n, D(4), t, D(5)));
@@ -130,7 +154,8 @@ static void build_views(region_builder *r) {
   uint32_t roll = rb_node(r, "roll", ARGS(rb_v(x), LIST(rb_i(2), rb_i(-3)), LIST(rb_i(1), rb_i(2))), AIT_F32, SHAPE(n, D(6), D(8)));
   uint32_t pad = rb_node(r, "pad", ARGS(rb_v(x), LIST(rb_i(1), rb_i(2), rb_i(-1), rb_i(3)), rb_f(2.5)), AIT_F32, SHAPE(n, D(8), D(11)));
   uint32_t ones = rb_node(r, "full", ARGS(LIST(rb_d(n), rb_i(6), rb_i(2)), rb_f(3), rb_dtype(AIT_F32)), AIT_F32, SHAPE(n, D(6), D(2)));
-  uint32_t put = rb_node(r, "slice_scatter", ARGS(rb_v(roll), rb_v(ones), rb_i(2), rb_i(3), rb_i(7), rb_i(2)), AIT_F32, SHAPE(n, D(6), D(8)));
+  uint32_t put =
+      rb_node(r, "slice_scatter", ARGS(rb_v(roll), rb_v(ones), rb_i(2), rb_i(3), rb_i(7), rb_i(2)), AIT_F32, SHAPE(n, D(6), D(8)));
   uint32_t sel = rb_node(r, "select_scatter", ARGS(rb_v(put), rb_v(e), rb_i(1), rb_i(0)), AIT_F32, SHAPE(n, D(6), D(8)));
   uint32_t wide = rb_node(r, "reshape", ARGS(rb_v(e), LIST(rb_d(n), rb_i(1), rb_i(8))), AIT_F32, SHAPE(n, D(1), D(8)));
   wide = rb_node(r, "expand", ARGS(rb_v(wide), LIST(rb_d(n), rb_i(6), rb_i(8))), AIT_F32, SHAPE(n, D(6), D(8)));
@@ -166,9 +191,11 @@ static void build_reductions(region_builder *r) {
 
 static void build_elementwise(region_builder *r) {
   ait_dim n = rb_symbol(r, "n");
-  uint32_t x = rb_input(r, AIT_F32, SHAPE(n, D(7), D(3))), y = rb_input(r, AIT_F32, SHAPE(D(7), D(1))), i = rb_input(r, AIT_I64, SHAPE(n, D(7), D(3)));
-  static const char *const unary[] = {"neg", "abs", "sign", "ceil", "floor", "round", "trunc", "exp", "exp2", "expm1", "sin", "cos", "tan", "atan", "sinh", "tanh",
-                                      "asinh", "erf", "erfc", "sigmoid", "relu", "silu", "hardswish", "hardsigmoid", "mish", "reciprocal"};
+  uint32_t x = rb_input(r, AIT_F32, SHAPE(n, D(7), D(3))), y = rb_input(r, AIT_F32, SHAPE(D(7), D(1))),
+           i = rb_input(r, AIT_I64, SHAPE(n, D(7), D(3)));
+  static const char *const unary[] = {"neg",   "abs",     "sign", "ceil", "floor",     "round",       "trunc", "exp",       "exp2",
+                                      "expm1", "sin",     "cos",  "tan",  "atan",      "sinh",        "tanh",  "asinh",     "erf",
+                                      "erfc",  "sigmoid", "relu", "silu", "hardswish", "hardsigmoid", "mish",  "reciprocal"};
   for (size_t k = 0; k < AIT_COUNT(unary); ++k) rb_output(r, rb_node(r, unary[k], ARGS(rb_v(x)), AIT_F32, SHAPE(n, D(7), D(3))));
   static const char *const binary[] = {"add", "sub", "mul", "div", "maximum", "minimum", "atan2", "remainder", "fmod"};
   for (size_t k = 0; k < AIT_COUNT(binary); ++k) {
@@ -182,7 +209,8 @@ static void build_elementwise(region_builder *r) {
   c = rb_node(r, "leaky_relu", ARGS(rb_v(c), rb_f(0.2)), AIT_F32, SHAPE(n, D(7), D(3)));
   c = rb_node(r, "softplus", ARGS(rb_v(c), rb_f(2), rb_f(20)), AIT_F32, SHAPE(n, D(7), D(3)));
   rb_output(r, c);
-  static const char *const integer[] = {"add", "sub", "mul", "maximum", "minimum", "floor_divide", "remainder", "bitwise_and", "bitwise_xor"};
+  static const char *const integer[] = {"add",          "sub",       "mul",         "maximum",    "minimum",
+                                        "floor_divide", "remainder", "bitwise_and", "bitwise_xor"};
   uint32_t j = i;
   for (size_t k = 0; k < AIT_COUNT(integer); ++k) {
     j = rb_node(r, integer[k], ARGS(rb_v(j), rb_i(5)), AIT_I64, SHAPE(n, D(7), D(3)));
@@ -195,7 +223,7 @@ static void build_elementwise(region_builder *r) {
   uint32_t positive = rb_node(r, "gt", ARGS(rb_v(x), rb_f(0)), AIT_BOOL, SHAPE(n, D(7), D(3)));
   uint32_t not = rb_node(r, "bitwise_not", ARGS(rb_v(positive)), AIT_BOOL, SHAPE(n, D(7), D(3)));
   rb_output(r, rb_node(r, "where", ARGS(rb_v(positive), rb_v(floats), rb_v(x)), AIT_F32, SHAPE(n, D(7), D(3))));
-  rb_output(r, rb_node(r, "cast", ARGS(rb_v(not), rb_dtype(AIT_I32)), AIT_I32, SHAPE(n, D(7), D(3))));
+  rb_output(r, rb_node(r, "cast", ARGS(rb_v(not ), rb_dtype(AIT_I32)), AIT_I32, SHAPE(n, D(7), D(3))));
   uint32_t half = rb_node(r, "cast", ARGS(rb_v(x), rb_dtype(AIT_BF16)), AIT_BF16, SHAPE(n, D(7), D(3)));
   rb_output(r, rb_node(r, "mul", ARGS(rb_v(half), rb_v(half)), AIT_BF16, SHAPE(n, D(7), D(3))));
   rb_output(r, rb_node(r, "mul", ARGS(rb_v(x), rb_d(n)), AIT_F32, SHAPE(n, D(7), D(3))));
@@ -204,7 +232,8 @@ static void build_elementwise(region_builder *r) {
 static void build_recurrent(region_builder *r, bool gru) {
   ait_dim n = rb_symbol(r, "n"), t = rb_symbol(r, "t");
   int64_t gates = gru ? 15 : 20;
-  uint32_t x = rb_input(r, AIT_F32, SHAPE(n, t, D(7))), h0 = rb_input(r, AIT_F32, SHAPE(D(4), n, D(5))), c0 = gru ? 0 : rb_input(r, AIT_F32, SHAPE(D(4), n, D(5)));
+  uint32_t x = rb_input(r, AIT_F32, SHAPE(n, t, D(7))), h0 = rb_input(r, AIT_F32, SHAPE(D(4), n, D(5))),
+           c0 = gru ? 0 : rb_input(r, AIT_F32, SHAPE(D(4), n, D(5)));
   ait_arg params[16];
   for (int cell = 0; cell < 4; ++cell) {
     params[cell * 4] = rb_v(rb_weight(r, 0.5f, 0, SHAPE(D(gates), D(cell < 2 ? 7 : 10))));
@@ -243,9 +272,11 @@ typedef struct variant {
 } variant;
 
 static const variant variants[] = {
-    {"native", NULL, NULL, 1, false, "native"}, {"native", NULL, NULL, 2, true, "native"},    {"native", NULL, NULL, 1, true, "avx2"},
-    {"native", NULL, NULL, 1, false, "scalar"}, {"native", "fuse", "off", 1, true, "native"}, {"native", "layout", "nchw", 1, false, "native"},
-    {"native", "pack", "load", 2, false, "native"}, {"eager", NULL, NULL, 1, false, "native"}, {"eager", NULL, NULL, 2, true, "native"},
+    {"native", NULL, NULL, 1, false, "native"},     {"native", NULL, NULL, 2, true, "native"},
+    {"native", NULL, NULL, 1, true, "avx2"},        {"native", NULL, NULL, 1, false, "scalar"},
+    {"native", "fuse", "off", 1, true, "native"},   {"native", "layout", "nchw", 1, false, "native"},
+    {"native", "pack", "load", 2, false, "native"}, {"eager", NULL, NULL, 1, false, "native"},
+    {"eager", NULL, NULL, 2, true, "native"},
 };
 
 static void run_once(const runner *k, region_builder *r, ait_pool *pool, const ait_value *inputs, ait_value *outputs) {
@@ -256,12 +287,15 @@ static void run_once(const runner *k, region_builder *r, ait_pool *pool, const a
   AIT_UNUSED(r);
 }
 
-static void compare_once(const op_case *c, const variant *v, const runner *k, region_builder *r, ait_pool *pool, const ait_value *inputs, const ait_value *want) {
+static void compare_once(const op_case *c, const variant *v, const runner *k, region_builder *r, ait_pool *pool, const ait_value *inputs,
+                         const ait_value *want) {
   uint32_t count = r->region.output_count;
   ait_value got[RB_MAX] = {{0}};
   ait_tensor given[RB_MAX] = {{0}};
   for (uint32_t i = 0; v->give_outputs && i < count; ++i) {
-    check_ok(ait_tensor_create(ait_allocator_default(), want[i].as.tensor.dtype, want[i].as.tensor.rank, want[i].as.tensor.shape, &given[i]), "output");
+    check_ok(
+        ait_tensor_create(ait_allocator_default(), want[i].as.tensor.dtype, want[i].as.tensor.rank, want[i].as.tensor.shape, &given[i]),
+        "output");
     if (given[i].data != NULL) memset(given[i].data, 0x7f, ait_tensor_bytes(&given[i]));
     got[i] = (ait_value){.kind = AIT_VALUE_TENSOR, .as.tensor = given[i]};
   }
@@ -525,12 +559,9 @@ static void test_profile_names_steps(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_against_reference),
-      cmocka_unit_test(test_strided_inputs_and_aliased_outputs),
-      cmocka_unit_test(test_failing_allocator),
-      cmocka_unit_test(test_steady_state_allocates_nothing),
-      cmocka_unit_test(test_hostile_blobs),
-      cmocka_unit_test(test_index_out_of_range_is_an_error),
+      cmocka_unit_test(test_against_reference),   cmocka_unit_test(test_strided_inputs_and_aliased_outputs),
+      cmocka_unit_test(test_failing_allocator),   cmocka_unit_test(test_steady_state_allocates_nothing),
+      cmocka_unit_test(test_hostile_blobs),       cmocka_unit_test(test_index_out_of_range_is_an_error),
       cmocka_unit_test(test_profile_names_steps),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

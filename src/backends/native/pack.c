@@ -79,7 +79,8 @@ static bool same_weight(const ait_tensor *a, const ait_tensor *b) {
 static uint32_t packed_before(const nat_lower *l, const nat_pack *pack, const ait_tensor *t) {
   for (size_t i = 0; i < l->job_count; ++i) {
     const nat_pack *p = &l->packs[l->jobs[i].pack];
-    if (p->kind == pack->kind && memcmp(p->dims, pack->dims, sizeof p->dims) == 0 && same_weight(&l->jobs[i].tensor, t)) return l->jobs[i].pack + 1;
+    if (p->kind == pack->kind && memcmp(p->dims, pack->dims, sizeof p->dims) == 0 && same_weight(&l->jobs[i].tensor, t))
+      return l->jobs[i].pack + 1;
   }
   return 0;
 }
@@ -99,7 +100,8 @@ static ait_status nat_pack_request(nat_lower *l, nat_pack_kind kind, const ait_t
 }
 
 /* ---- packing ---------------------------------------------------------------------------------------------------------------------*/
-static void pack_matrix(const ait_kernels *k, const float *src, float *dst, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
+static void pack_matrix(const ait_kernels *k, const float *src, float *dst, int64_t rows, int64_t columns, int64_t row_stride,
+                        int64_t column_stride) {
   ait_pack_b_f32 p = {.src = src, .dst = dst, .k = rows, .n = columns, .k_stride = row_stride, .n_stride = column_stride, .batch = {1, 1}};
   ait_k_pack_b_f32(k, &p, 0, ait_pack_b_f32_units(&p), NULL);
 }

@@ -160,8 +160,8 @@ static void describe(nat_result *r, const nat_view *v, uint32_t slot) {
   ait_tensor_set_contiguous(&r->tensor);
 }
 
-/* Outputs that share their memory with inputs, or with each other, must not be written before everything was read: first loop makes sure that
- * every output's value lies in memory of our own, second loop writes. */
+/* Outputs that share their memory with inputs, or with each other, must not be written before everything was read: first loop makes sure
+ * that every output's value lies in memory of our own, second loop writes. */
 static ait_status hand_over_outputs(nat_bind *b, nat_view *settled) {
   for (uint32_t i = 0; i < b->region->output_count; ++i) {
     if (!is_tensor_output(b, i)) continue;

@@ -39,8 +39,8 @@ ait_status nat_emit_range_check(nat_bind *b, const nat_step *s, int32_t *flag, i
 
 /* ---- element by element (prepare_ew.c) ---------------------------------------------------------------------------------------------*/
 enum { NAT_EW_INPUTS = AIT_EW_MAX_INPUTS };
-/* Computes dst (dense in some order) from operands of the same, broadcast, shape. e->code, counts and dtypes are set; shapes and strides are
- * filled in here. */
+/* Computes dst (dense in some order) from operands of the same, broadcast, shape. e->code, counts and dtypes are set; shapes and strides
+ * are filled in here. */
 ait_status nat_emit_ew(nat_bind *b, ait_ew_f32 *e, const nat_view *inputs, const nat_view *dst) AIT_MUST_USE;
 
 #endif

@@ -60,8 +60,8 @@ ait_status nat_emit_ew(nat_bind *b, ait_ew_f32 *e, const nat_view *inputs, const
   e->outputs[0].dtype = dst->dtype;
   ait_ew_f32_prepare(e);
   double elements = (double)nat_count(dst);
-  nat_work work = {b->kernels->elementwise_f32, "elementwise", ait_ew_f32_units(e), elements * (0.1 * e->input_count + 0.15 * e->instruction_count),
-                   ait_ew_f32_scratch(b->kernels, e)};
+  nat_work work = {b->kernels->elementwise_f32, "elementwise", ait_ew_f32_units(e),
+                   elements * (0.1 * e->input_count + 0.15 * e->instruction_count), ait_ew_f32_scratch(b->kernels, e)};
   ait_ew_f32 *args;
   AIT_TRY(nat_emit(b, &work, e, sizeof *e, &args));
   for (int32_t i = 0; i < e->input_count; ++i) AIT_TRY(NAT_POINTER(b, args->inputs[i].data, &fitted[i]));
@@ -93,11 +93,14 @@ static ait_status place_result(nat_bind *b, const nat_step *s, const nat_view *o
   nat_order_row_major(y->rank, plain);
   for (uint32_t i = 0; i < count; ++i) {
     int32_t own[AIT_MAX_RANK];
-    if (!nat_has_in(b, s, i) || !nat_same_shape(&operands[i], y) || !is_dense(&operands[i], own) || (row_major && !nat_has_order(&operands[i], plain))) continue;
+    if (!nat_has_in(b, s, i) || !nat_same_shape(&operands[i], y) || !is_dense(&operands[i], own) ||
+        (row_major && !nat_has_order(&operands[i], plain)))
+      continue;
     if (!found) memcpy(order, own, sizeof order);
     if (found && !nat_has_order(&operands[i], order)) continue;
     found = true;
-    if (operands[i].dtype == y->dtype && nat_wish(b, s, 0) == NULL && nat_dies_here(b, s, i, &operands[i]) && only_reader(operands, count, i)) {
+    if (operands[i].dtype == y->dtype && nat_wish(b, s, 0) == NULL && nat_dies_here(b, s, i, &operands[i]) &&
+        only_reader(operands, count, i)) {
       *y = operands[i];
       return nat_out_view(b, s, 0, y);
     }
@@ -129,7 +132,6 @@ static ait_status dim_value(const nat_bind *b, const nat_code *c, int64_t *out) 
 typedef struct assembler {
   ait_ew_f32 e;
   nat_view inputs[NAT_EW_INPUTS];
-  uint32_t operands;
   uint8_t reg[AIT_EW_MAX_INSTRUCTIONS];       /* of each code */
   uint32_t last_use[AIT_EW_MAX_INSTRUCTIONS]; /* code that reads it last */
 } assembler;
@@ -141,7 +143,8 @@ static bool reads(const nat_code *c, int k) {
 
 static ait_status check_codes(nat_bind *b, const nat_step *s, assembler *m) {
   const nat_code *codes = codes_of(b, s);
-  if (s->code_count == 0 || s->code_count > AIT_EW_MAX_INSTRUCTIONS) return nat_error(b, AIT_CODE_INVALID_MODEL, "program of %u codes", s->code_count);
+  if (s->code_count == 0 || s->code_count > AIT_EW_MAX_INSTRUCTIONS)
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "program of %u codes", s->code_count);
   for (uint32_t i = 0; i < s->code_count; ++i) {
     const nat_code *c = &codes[i];
     if (c->op != NAT_CODE_CONST && c->op >= AIT_EW_OP_COUNT) return nat_error(b, AIT_CODE_INVALID_MODEL, "unknown code");
@@ -231,7 +234,7 @@ static bool float_program_reads(ait_dtype d) {
 }
 
 ait_status nat_prepare_ew(nat_bind *b, const nat_step *s) {
-  assembler m = {.operands = s->in_count};
+  assembler m = {0};
   nat_view operands[NAT_EW_INPUTS], shape, y;
   AIT_TRY(read_operands(b, s, operands, m.inputs, &shape));
   AIT_TRY(check_codes(b, s, &m));
@@ -323,13 +326,13 @@ static void run_code(const int_code *code, int64_t (*regs)[INT_BLOCK], int64_t *
   }
   const int64_t *x = regs[code->a], *y = regs[code->b], *z = regs[code->c];
   switch ((nat_int_op)code->op) {
-#define NAT_INT(name, operands, expression)   \
-  case NAT_INT_##name:                        \
-    for (int64_t i = 0; i < count; ++i) {     \
-      int64_t a = x[i], b = y[i], c = z[i];   \
-      AIT_UNUSED(b), AIT_UNUSED(c);           \
-      to[i] = expression;                     \
-    }                                         \
+#define NAT_INT(name, operands, expression) \
+  case NAT_INT_##name:                      \
+    for (int64_t i = 0; i < count; ++i) {   \
+      int64_t a = x[i], b = y[i], c = z[i]; \
+      AIT_UNUSED(b), AIT_UNUSED(c);         \
+      to[i] = expression;                   \
+    }                                       \
     break;
 #include "backends/native/int_ops.inc"
 #undef NAT_INT
@@ -370,7 +373,8 @@ static bool divides(uint32_t op) {
 }
 
 static ait_status int_codes(nat_bind *b, const nat_step *s, int_args *a) {
-  if (s->code_count == 0 || s->code_count > AIT_EW_MAX_INSTRUCTIONS) return nat_error(b, AIT_CODE_INVALID_MODEL, "program of %u codes", s->code_count);
+  if (s->code_count == 0 || s->code_count > AIT_EW_MAX_INSTRUCTIONS)
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "program of %u codes", s->code_count);
   a->code_count = s->code_count;
   for (uint32_t i = 0; i < s->code_count; ++i) {
     const nat_code *c = &codes_of(b, s)[i];
@@ -389,7 +393,8 @@ static ait_status int_codes(nat_bind *b, const nat_step *s, int_args *a) {
     }
     if (!divides(c->op)) continue;
     const int_code *divisor = c->b >= s->in_count ? &a->codes[c->b - s->in_count] : NULL;
-    if (divisor == NULL || divisor->op != NAT_CODE_CONST || divisor->constant < 1) return nat_error(b, AIT_CODE_INVALID_MODEL, "division by that");
+    if (divisor == NULL || divisor->op != NAT_CODE_CONST || divisor->constant < 1)
+      return nat_error(b, AIT_CODE_INVALID_MODEL, "division by that");
   }
   return AIT_OK;
 }

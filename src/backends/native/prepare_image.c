@@ -6,7 +6,7 @@
 /* ---- images ----------------------------------------------------------------------------------------------------------------------*/
 /* A value [N, C, spatial...] (or [C, spatial...]) as kernels see it. */
 typedef struct image {
-  nat_view view; /* rank 2 + spatial, the batch dim present */
+  nat_view view;                     /* rank 2 + spatial, the batch dim present */
   int64_t batch, c, size[3], stride; /* D, H, W; elements from pixel to pixel */
 } image;
 
@@ -85,11 +85,13 @@ static ait_status image_out(nat_bind *b, const nat_step *s, int32_t spatial, ima
 static ait_status image_done(nat_bind *b, const image_result *r) { return r->copies ? nat_copy(b, &r->copy_to, &r->image.view) : AIT_OK; }
 
 /* A parameter for each spatial dim, right-aligned in D, H, W; one number counts for all of them. */
-static ait_status per_dim(nat_bind *b, const nat_step *s, uint32_t arg, int32_t spatial, int64_t missing, int64_t when_none, int64_t low, int64_t out[3]) {
+static ait_status per_dim(nat_bind *b, const nat_step *s, uint32_t arg, int32_t spatial, int64_t missing, int64_t when_none, int64_t low,
+                          int64_t out[3]) {
   int64_t list[AIT_MAX_RANK];
   int32_t count;
   AIT_TRY(nat_arg_ints(b, s, arg, list, &count));
-  if (count > 1 && count != spatial) return nat_error(b, AIT_CODE_INVALID_MODEL, "argument %u has %d numbers for %d dims", arg, count, spatial);
+  if (count > 1 && count != spatial)
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "argument %u has %d numbers for %d dims", arg, count, spatial);
   for (int32_t d = 0; d < 3; ++d) {
     int32_t k = d - (3 - spatial);
     out[d] = k < 0 ? missing : count == 0 ? when_none : count == 1 ? list[0] : list[k];
@@ -155,7 +157,8 @@ static ait_status conv_arguments(nat_bind *b, const nat_step *s, conv *c) {
   if (c->groups < 1) return nat_error(b, AIT_CODE_INVALID_MODEL, "%lld groups", (long long)c->groups);
   c->ic = c->transposed ? c->w.shape[0] : c->w.shape[1] * c->groups;
   c->oc = c->transposed ? c->w.shape[1] * c->groups : c->w.shape[0];
-  bool fits = c->ic == c->x.c && c->oc == c->y.image.c && c->ic % c->groups == 0 && c->oc % c->groups == 0 && c->x.batch == c->y.image.batch;
+  bool fits =
+      c->ic == c->x.c && c->oc == c->y.image.c && c->ic % c->groups == 0 && c->oc % c->groups == 0 && c->x.batch == c->y.image.batch;
   fits = fits && (c->transposed || windows_fit(&c->d, c->d.pad, false));
   if (!fits) return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "shapes of image and weight do not fit");
   AIT_TRY(nat_vector(b, s, 2, c->oc, &c->has_bias, &c->bias));
@@ -220,10 +223,19 @@ static double conv_macs(const conv *c, const int64_t pixels[3]) {
 static ait_status direct_conv(nat_bind *b, const nat_step *s, const conv *c) {
   nat_view w;
   AIT_TRY(conv_weight(b, s, c, NAT_PACK_CONV, &w));
-  ait_conv_f32 k = {.d = c->d, .groups = c->groups, .ic = c->ic, .oc = c->oc, .x_stride = c->x.stride, .y_stride = c->y.image.stride, .ep = c->ep,
-                    .row_parts = 1, .column_parts = 1}, *args;
+  ait_conv_f32 k = {.d = c->d,
+                    .groups = c->groups,
+                    .ic = c->ic,
+                    .oc = c->oc,
+                    .x_stride = c->x.stride,
+                    .y_stride = c->y.image.stride,
+                    .ep = c->ep,
+                    .row_parts = 1,
+                    .column_parts = 1},
+               *args;
   ait_conv_f32_plan(b->kernels, &k, b->threads);
-  nat_work work = {b->kernels->conv_f32, "conv", ait_conv_f32_units(&k), conv_macs(c, c->d.out) * 0.02, ait_conv_f32_scratch(b->kernels, &k)};
+  nat_work work = {b->kernels->conv_f32, "conv", ait_conv_f32_units(&k), conv_macs(c, c->d.out) * 0.02,
+                   ait_conv_f32_scratch(b->kernels, &k)};
   AIT_TRY(nat_emit(b, &work, &k, sizeof k, &args));
   AIT_TRY(NAT_POINTER(b, args->x, &c->x.view));
   AIT_TRY(NAT_POINTER(b, args->w, &w));
@@ -234,7 +246,13 @@ static ait_status direct_conv(nat_bind *b, const nat_step *s, const conv *c) {
 static ait_status depthwise_conv(nat_bind *b, const nat_step *s, const conv *c) {
   nat_view w;
   AIT_TRY(conv_weight(b, s, c, NAT_PACK_DEPTHWISE, &w));
-  ait_depthwise_f32 k = {.d = c->d, .c = c->oc, .multiplier = c->oc / c->ic, .x_stride = c->x.stride, .y_stride = c->y.image.stride, .ep = c->ep}, *args;
+  ait_depthwise_f32 k = {.d = c->d,
+                         .c = c->oc,
+                         .multiplier = c->oc / c->ic,
+                         .x_stride = c->x.stride,
+                         .y_stride = c->y.image.stride,
+                         .ep = c->ep},
+                    *args;
   nat_work work = {b->kernels->depthwise_f32, "depthwise conv", ait_depthwise_f32_units(&k), conv_macs(c, c->d.out) * 0.06, 0};
   AIT_TRY(nat_emit(b, &work, &k, sizeof k, &args));
   AIT_TRY(NAT_POINTER(b, args->x, &c->x.view));
@@ -293,10 +311,12 @@ static ait_status emit_pool(nat_bind *b, ait_pool_f32 *p, const image *x, const 
   p->c = x->c;
   p->x_stride = x->stride;
   p->y_stride = y->stride;
-  if (x->batch != y->batch || x->c != y->c || !windows_fit(&p->d, p->pad_end, true)) return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "shapes do not fit");
+  if (x->batch != y->batch || x->c != y->c || !windows_fit(&p->d, p->pad_end, true))
+    return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "shapes do not fit");
   if (nat_count(&y->view) == 0) return AIT_OK;
   double taps = (double)(p->d.kernel[0] * p->d.kernel[1] * p->d.kernel[2]);
-  nat_work work = {b->kernels->pool_f32, p->max ? "max pool" : "avg pool", ait_pool_f32_units(p), (double)nat_count(&y->view) * taps * 0.06, 0};
+  nat_work work = {b->kernels->pool_f32, p->max ? "max pool" : "avg pool", ait_pool_f32_units(p), (double)nat_count(&y->view) * taps * 0.06,
+                   0};
   ait_pool_f32 *args;
   AIT_TRY(nat_emit(b, &work, p, sizeof *p, &args));
   AIT_TRY(NAT_POINTER(b, args->x, &x->view));
@@ -372,7 +392,12 @@ static void adaptive_pool(const void *args, int64_t begin, int64_t end, void *sc
 }
 
 static ait_status global_pool(nat_bind *b, const image *x, const image *y) {
-  ait_global_pool_f32 p = {.batch = x->batch, .pixels = x->size[0] * x->size[1] * x->size[2], .c = x->c, .x_stride = x->stride, .y_stride = y->stride}, *args;
+  ait_global_pool_f32 p = {.batch = x->batch,
+                           .pixels = x->size[0] * x->size[1] * x->size[2],
+                           .c = x->c,
+                           .x_stride = x->stride,
+                           .y_stride = y->stride},
+                      *args;
   nat_work work = {b->kernels->global_pool_f32, "global pool", ait_global_pool_f32_units(&p), (double)(p.batch * p.pixels * p.c) * 0.08, 0};
   AIT_TRY(nat_emit(b, &work, &p, sizeof p, &args));
   AIT_TRY(NAT_POINTER(b, args->x, &x->view));
@@ -405,7 +430,8 @@ ait_status nat_prepare_adaptive_pool(nat_bind *b, const nat_step *s) {
     p.d.kernel[i] = p.d.stride[i] = out > 0 ? in / out : 1;
   }
   if (x.batch != y.image.batch || x.c != y.image.c) return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "shapes do not fit");
-  if (nat_count(&y.image.view) > 0) AIT_TRY(single ? global_pool(b, &x, &y.image) : divides ? emit_pool(b, &p, &x, &y.image) : cells(b, &x, &y.image));
+  if (nat_count(&y.image.view) > 0)
+    AIT_TRY(single ? global_pool(b, &x, &y.image) : divides ? emit_pool(b, &p, &x, &y.image) : cells(b, &x, &y.image));
   return image_done(b, &y);
 }
 
@@ -440,7 +466,9 @@ static tap linear_tap(const upsample_args *a, int axis, int64_t i) {
   return t;
 }
 
-static const float *pixel(const upsample_args *a, int64_t n, int64_t h, int64_t w) { return a->x + ((n * a->in[0] + h) * a->in[1] + w) * a->x_stride; }
+static const float *pixel(const upsample_args *a, int64_t n, int64_t h, int64_t w) {
+  return a->x + ((n * a->in[0] + h) * a->in[1] + w) * a->x_stride;
+}
 
 static void upsample_row(const upsample_args *a, int64_t n, int64_t oh) {
   float *y = a->y + (n * a->out[0] + oh) * a->out[1] * a->y_stride;
@@ -450,7 +478,8 @@ static void upsample_row(const upsample_args *a, int64_t n, int64_t oh) {
       continue;
     }
     tap h = linear_tap(a, 0, oh), w = linear_tap(a, 1, ow);
-    const float *p = pixel(a, n, h.low, w.low), *q = pixel(a, n, h.low, w.high), *r = pixel(a, n, h.high, w.low), *t = pixel(a, n, h.high, w.high);
+    const float *p = pixel(a, n, h.low, w.low), *q = pixel(a, n, h.low, w.high), *r = pixel(a, n, h.high, w.low),
+                *t = pixel(a, n, h.high, w.high);
     for (int64_t c = 0; c < a->c; ++c) {
       float top = p[c] * (1 - w.weight) + q[c] * w.weight, bottom = r[c] * (1 - w.weight) + t[c] * w.weight;
       y[c] = top * (1 - h.weight) + bottom * h.weight;
@@ -486,7 +515,12 @@ ait_status nat_prepare_upsample(nat_bind *b, const nat_step *s) {
   image_result y;
   AIT_TRY(image_in(b, s, 0, 2, &x));
   AIT_TRY(image_out(b, s, 2, &y));
-  upsample_args a = {.x_stride = x.stride, .y_stride = y.image.stride, .c = x.c, .in = {x.size[1], x.size[2]}, .out = {y.image.size[1], y.image.size[2]}}, *args;
+  upsample_args a = {.x_stride = x.stride,
+                     .y_stride = y.image.stride,
+                     .c = x.c,
+                     .in = {x.size[1], x.size[2]},
+                     .out = {y.image.size[1], y.image.size[2]}},
+                *args;
   a.bilinear = mode != NULL && strcmp(mode, "linear") == 0;
   AIT_TRY(nat_arg_bool(b, s, 3, false, &a.corners));
   a.corners = a.corners && a.bilinear;
@@ -494,7 +528,8 @@ ait_status nat_prepare_upsample(nat_bind *b, const nat_step *s) {
   if (nat_count(&y.image.view) == 0) return image_done(b, &y);
   if (nat_count(&x.view) == 0) return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "an empty image cannot be resampled");
   for (int axis = 0; axis < 2; ++axis) AIT_TRY(upsample_scale(b, s, &a, axis));
-  nat_work work = {upsample, a.bilinear ? "bilinear" : "nearest", x.batch * a.out[0], (double)nat_count(&y.image.view) * (a.bilinear ? 0.6 : 0.15), 0};
+  nat_work work = {upsample, a.bilinear ? "bilinear" : "nearest", x.batch * a.out[0],
+                   (double)nat_count(&y.image.view) * (a.bilinear ? 0.6 : 0.15), 0};
   AIT_TRY(nat_emit(b, &work, &a, sizeof a, &args));
   AIT_TRY(NAT_POINTER(b, args->x, &x.view));
   AIT_TRY(NAT_POINTER(b, args->y, &y.image.view));
@@ -511,7 +546,8 @@ typedef struct batch_norm_args {
 static void batch_norm_scale(const void *args, int64_t begin, int64_t end, void *scratch) {
   const batch_norm_args *a = args;
   AIT_UNUSED(scratch);
-  for (int64_t c = begin; c < end; ++c) a->scale[c] = (float)((a->weight != NULL ? (double)a->weight[c] : 1) / sqrt((double)a->var[c] + (double)a->eps));
+  for (int64_t c = begin; c < end; ++c)
+    a->scale[c] = (float)((a->weight != NULL ? (double)a->weight[c] : 1) / sqrt((double)a->var[c] + (double)a->eps));
 }
 
 static bool is_fixed(const nat_bind *b, const nat_view *v) {
@@ -520,7 +556,8 @@ static bool is_fixed(const nat_bind *b, const nat_view *v) {
 }
 
 /* weight / sqrt(var + eps) [C], once per plan when both are weights. */
-static ait_status batch_norm_factor(nat_bind *b, const nat_step *s, int64_t c, const nat_view *weight, const nat_view *var, nat_view *scale) {
+static ait_status batch_norm_factor(nat_bind *b, const nat_step *s, int64_t c, const nat_view *weight, const nat_view *var,
+                                    nat_view *scale) {
   batch_norm_args a = {0}, *args;
   double eps;
   bool was_static = b->is_static;

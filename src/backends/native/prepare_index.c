@@ -25,7 +25,9 @@ ait_status nat_emit_range_check(nat_bind *b, const nat_step *s, int32_t *flag, i
   return nat_emit(b, &work, &c, sizeof c, &args);
 }
 
-static int64_t read_index(const void *data, int64_t at, bool wide) { return wide ? ((const int64_t *)data)[at] : ((const int32_t *)data)[at]; }
+static int64_t read_index(const void *data, int64_t at, bool wide) {
+  return wide ? ((const int64_t *)data)[at] : ((const int32_t *)data)[at];
+}
 
 /* ---- index: x[i, j, :] ---------------------------------------------------------------------------------------------------------------*/
 enum { INDEX_MAX = 8 };
@@ -44,7 +46,7 @@ typedef struct index_args {
   int32_t rank, rest_rank, count; /* of the broadcast indices; of what lies beside them; index tensors */
   int64_t shape[AIT_MAX_RANK], y_stride[AIT_MAX_RANK];
   int64_t rest[AIT_MAX_RANK], rest_x[AIT_MAX_RANK], rest_y[AIT_MAX_RANK]; /* bytes */
-  size_t piece;                                                             /* bytes that lie side by side in both */
+  size_t piece;                                                           /* bytes that lie side by side in both */
   index_table tables[INDEX_MAX];
 } index_args;
 
@@ -93,22 +95,26 @@ static void index_kernel(const void *args, int64_t begin, int64_t end, void *scr
 }
 
 /* The index tensors, and the shape that they have together. */
-static ait_status read_tables(nat_bind *b, const nat_step *s, const nat_view *x, index_args *a, nat_view *tables, bool indexed[AIT_MAX_RANK], nat_view *together) {
+static ait_status read_tables(nat_bind *b, const nat_step *s, const nat_view *x, index_args *a, nat_view *tables,
+                              bool indexed[AIT_MAX_RANK], nat_view *together) {
   int64_t size = (int64_t)ait_dtype_size(x->dtype);
   *together = (nat_view){0};
-  if (s->in_count < 2 || (int32_t)s->in_count - 1 > x->rank) return nat_error(b, AIT_CODE_INVALID_MODEL, "%u indices for rank %d", s->in_count - 1, x->rank);
+  if (s->in_count < 2 || (int32_t)s->in_count - 1 > x->rank)
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "%u indices for rank %d", s->in_count - 1, x->rank);
   for (uint32_t i = 1; i < s->in_count; ++i) {
     int32_t dim = (int32_t)i - 1;
     indexed[dim] = nat_has_in(b, s, i);
     if (!indexed[dim]) continue;
     nat_view *v = &tables[a->count];
     AIT_TRY(nat_in(b, s, i, v));
-    if (a->count == INDEX_MAX || (v->dtype != AIT_I64 && v->dtype != AIT_I32)) return nat_error(b, AIT_CODE_INVALID_MODEL, "index tensor %d", dim);
+    if (a->count == INDEX_MAX || (v->dtype != AIT_I64 && v->dtype != AIT_I32))
+      return nat_error(b, AIT_CODE_INVALID_MODEL, "index tensor %d", dim);
     a->tables[a->count++] = (index_table){.wide = v->dtype == AIT_I64, .size = x->shape[dim], .x_stride = x->strides[dim] * size};
     int32_t rank = v->rank > together->rank ? v->rank : together->rank;
     int64_t shape[AIT_MAX_RANK];
     for (int32_t d = 0; d < rank; ++d) {
-      int64_t p = d < rank - v->rank ? 1 : v->shape[d - rank + v->rank], q = d < rank - together->rank ? 1 : together->shape[d - rank + together->rank];
+      int64_t p = d < rank - v->rank ? 1 : v->shape[d - rank + v->rank],
+              q = d < rank - together->rank ? 1 : together->shape[d - rank + together->rank];
       shape[d] = p == 1 ? q : p;
     }
     together->rank = rank;
@@ -170,7 +176,8 @@ ait_status nat_prepare_index(nat_bind *b, const nat_step *s) {
   int64_t largest = 0;
   for (int32_t k = 0; k < a.count; ++k) {
     nat_view wide;
-    if (!nat_broadcast(&tables[k], a.rank, a.shape, &wide)) return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "index tensors do not fit each other");
+    if (!nat_broadcast(&tables[k], a.rank, a.shape, &wide))
+      return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "index tensors do not fit each other");
     memcpy(a.tables[k].strides, wide.strides, sizeof wide.strides);
     if (a.tables[k].size > largest) largest = a.tables[k].size;
   }
@@ -197,7 +204,8 @@ typedef struct gather_args {
   int32_t rank;
   size_t element;
   int64_t size, dim_stride; /* of the gathered dim; bytes */
-  int64_t shape[AIT_MAX_RANK], index_stride[AIT_MAX_RANK], x_stride[AIT_MAX_RANK], y_stride[AIT_MAX_RANK]; /* index: elements; others: bytes, x 0 at dim */
+  int64_t shape[AIT_MAX_RANK], index_stride[AIT_MAX_RANK], x_stride[AIT_MAX_RANK],
+      y_stride[AIT_MAX_RANK]; /* index: elements; others: bytes, x 0 at dim */
 } gather_args;
 
 static void gather_kernel(const void *args, int64_t begin, int64_t end, void *scratch) {
@@ -228,12 +236,19 @@ ait_status nat_prepare_gather(nat_bind *b, const nat_step *s) {
   AIT_TRY(nat_in(b, s, 1, &index));
   AIT_TRY(nat_arg_dim(b, s, 1, x.rank, &dim));
   AIT_TRY(nat_out(b, s, 0, NULL, true, &y));
-  bool fits = x.rank > 0 && x.rank == index.rank && nat_same_shape(&index, &y) && x.dtype == y.dtype && (index.dtype == AIT_I64 || index.dtype == AIT_I32);
+  bool fits = x.rank > 0 && x.rank == index.rank && nat_same_shape(&index, &y) && x.dtype == y.dtype &&
+              (index.dtype == AIT_I64 || index.dtype == AIT_I32);
   for (int32_t d = 0; fits && d < x.rank; ++d) fits = d == dim || index.shape[d] <= x.shape[d];
   if (!fits) return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "shapes do not fit");
   if (nat_count(&y) == 0) return AIT_OK;
   int64_t size = (int64_t)ait_dtype_size(x.dtype);
-  gather_args a = {.flag = nat_keep(b, sizeof *a.flag), .wide = index.dtype == AIT_I64, .rank = x.rank, .element = (size_t)size, .size = x.shape[dim], .dim_stride = x.strides[dim] * size}, *args;
+  gather_args a = {.flag = nat_keep(b, sizeof *a.flag),
+                   .wide = index.dtype == AIT_I64,
+                   .rank = x.rank,
+                   .element = (size_t)size,
+                   .size = x.shape[dim],
+                   .dim_stride = x.strides[dim] * size},
+              *args;
   if (a.flag == NULL) return AIT_OOM();
   for (int32_t d = 0; d < x.rank; ++d) {
     a.shape[d] = y.shape[d];
@@ -255,7 +270,7 @@ typedef struct cumsum_args {
   char *y;
   ait_dtype from, to;
   int32_t rank;
-  int64_t n, x_step, y_step; /* along the dim; bytes */
+  int64_t n, x_step, y_step;                                                   /* along the dim; bytes */
   int64_t shape[AIT_MAX_RANK], x_stride[AIT_MAX_RANK], y_stride[AIT_MAX_RANK]; /* of the other dims; bytes */
 } cumsum_args;
 
@@ -293,7 +308,8 @@ ait_status nat_prepare_cumsum(nat_bind *b, const nat_step *s) {
   AIT_TRY(nat_in(b, s, 0, &x));
   AIT_TRY(nat_arg_dim(b, s, 1, x.rank, &dim));
   AIT_TRY(nat_out(b, s, 0, NULL, true, &y));
-  if (!nat_same_shape(&x, &y) || (ait_dtype_is_float(x.dtype) && y.dtype != AIT_F32)) return nat_error(b, AIT_CODE_INVALID_MODEL, "result has another shape or dtype");
+  if (!nat_same_shape(&x, &y) || (ait_dtype_is_float(x.dtype) && y.dtype != AIT_F32))
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "result has another shape or dtype");
   if (nat_count(&y) == 0) return AIT_OK;
   int64_t from = (int64_t)ait_dtype_size(x.dtype), to = (int64_t)ait_dtype_size(y.dtype), lines = 1;
   cumsum_args a = {.from = x.dtype, .to = y.dtype, .n = 1}, *args;

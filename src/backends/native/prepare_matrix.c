@@ -37,7 +37,8 @@ ait_status nat_vector(nat_bind *b, const nat_step *s, uint32_t i, int64_t n, boo
   if (!*has) return AIT_OK;
   nat_view v;
   AIT_TRY(nat_in_f32(b, s, i, &v));
-  if (nat_count(&v) != n) return nat_error(b, AIT_CODE_INVALID_MODEL, "operand %u has %lld elements, not %lld", i, (long long)nat_count(&v), (long long)n);
+  if (nat_count(&v) != n)
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "operand %u has %lld elements, not %lld", i, (long long)nat_count(&v), (long long)n);
   return nat_dense(b, &v, NULL, out);
 }
 
@@ -226,7 +227,8 @@ static ait_status product_batched(nat_bind *b, const nat_step *s, nat_view *x, n
   nat_view residual, bias, packed;
   bool has_bias, has_residual = nat_has_in(b, s, 3);
   if (has_residual) AIT_TRY(nat_in_f32(b, s, 3, &residual));
-  if (has_residual && (!nat_same_shape(&residual, y) || residual.rank != rank)) return nat_error(b, AIT_CODE_INVALID_MODEL, "the addend has another shape");
+  if (has_residual && (!nat_same_shape(&residual, y) || residual.rank != rank))
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "the addend has another shape");
   AIT_TRY(side_by_side(b, x));
   if (has_residual) AIT_TRY(side_by_side(b, &residual));
   const nat_view *all[4] = {x, w, y, has_residual ? &residual : NULL};
@@ -241,7 +243,11 @@ static ait_status product_batched(nat_bind *b, const nat_step *s, nat_view *x, n
     }
     if (!merge_batches(all, rank - 2, &m)) return nat_error(b, AIT_CODE_INTERNAL, "batch dims do not merge");
   }
-  nat_product p = {.g = {.m = x->shape[rank - 2], .n = w->shape[rank - 1], .k = w->shape[rank - 2], .a_stride = x->strides[rank - 2], .c_stride = y->strides[rank - 2]},
+  nat_product p = {.g = {.m = x->shape[rank - 2],
+                         .n = w->shape[rank - 1],
+                         .k = w->shape[rank - 2],
+                         .a_stride = x->strides[rank - 2],
+                         .c_stride = y->strides[rank - 2]},
                    .a = x,
                    .packed = &packed,
                    .c = y,
@@ -275,7 +281,8 @@ ait_status nat_prepare_matmul(nat_bind *b, const nat_step *s) {
   bool row = x.rank == 1, column = w.rank == 1;
   nat_view shape;
   AIT_TRY(nat_out_shape(b, s, 0, &shape));
-  if (x.rank < 1 || w.rank < 1 || x.rank >= AIT_MAX_RANK || w.rank >= AIT_MAX_RANK || shape.rank + 2 > AIT_MAX_RANK) return nat_error(b, AIT_CODE_INVALID_MODEL, "ranks %d and %d", x.rank, w.rank);
+  if (x.rank < 1 || w.rank < 1 || x.rank >= AIT_MAX_RANK || w.rank >= AIT_MAX_RANK || shape.rank + 2 > AIT_MAX_RANK)
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "ranks %d and %d", x.rank, w.rank);
   const nat_view *wish = nat_wish(b, s, 0);
   nat_matrix m;
   AIT_TRY(nat_out(b, s, 0, NULL, wish != NULL && nat_matrix_of(wish, column ? 0 : 1, &m), &y));
@@ -292,8 +299,8 @@ ait_status nat_prepare_matmul(nat_bind *b, const nat_step *s) {
   memcpy(right, y.shape, sizeof right);
   left[rank - 1] = right[rank - 2] = k;
   nat_view wx, ww;
-  if (!nat_broadcast(&x, rank, left, &wx) || !nat_broadcast(&w, rank, right, &ww) || w.shape[w.rank - 2] != k || x.shape[x.rank - 2] != y.shape[rank - 2] ||
-      w.shape[w.rank - 1] != y.shape[rank - 1]) {
+  if (!nat_broadcast(&x, rank, left, &wx) || !nat_broadcast(&w, rank, right, &ww) || w.shape[w.rank - 2] != k ||
+      x.shape[x.rank - 2] != y.shape[rank - 2] || w.shape[w.rank - 1] != y.shape[rank - 1]) {
     return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "shapes of the product do not fit");
   }
   /* Broadcasting is for batch dims only: the matrices keep their strides. */
@@ -321,7 +328,8 @@ ait_status nat_prepare_matmul(nat_bind *b, const nat_step *s) {
 static ait_status heads_of(nat_bind *b, const nat_step *s, uint32_t i, int64_t batch, nat_view *v) {
   AIT_TRY(nat_in_f32(b, s, i, v));
   if (v->rank == 3) insert_dim(v, 1);
-  if (v->rank != 4 || (v->shape[0] != batch && v->shape[0] != 1)) return nat_error(b, AIT_CODE_INVALID_MODEL, "operand %u has not the shape of heads", i);
+  if (v->rank != 4 || (v->shape[0] != batch && v->shape[0] != 1))
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "operand %u has not the shape of heads", i);
   if (v->shape[3] > 1 && v->strides[3] != 1) {
     static const int32_t order[] = {0, 2, 1, 3};
     nat_view copy;
@@ -369,9 +377,15 @@ ait_status nat_prepare_attention(nat_bind *b, const nat_step *s) {
   AIT_TRY(heads_of(b, s, 1, batch, &k));
   AIT_TRY(heads_of(b, s, 2, batch, &v));
   AIT_TRY(attention_out(b, s, &o));
-  ait_attention_f32 a = {.batch = batch, .heads = q.shape[1], .kv_heads = k.shape[1], .q_len = q.shape[2], .k_len = k.shape[2], .d = q.shape[3], .dv = v.shape[3]};
-  bool fits = k.shape[3] == a.d && v.shape[1] == a.kv_heads && v.shape[2] == a.k_len && a.kv_heads > 0 && a.heads % a.kv_heads == 0 && o.rank == 4 &&
-              o.shape[0] == batch && o.shape[1] == a.heads && o.shape[2] == a.q_len && o.shape[3] == a.dv;
+  ait_attention_f32 a = {.batch = batch,
+                         .heads = q.shape[1],
+                         .kv_heads = k.shape[1],
+                         .q_len = q.shape[2],
+                         .k_len = k.shape[2],
+                         .d = q.shape[3],
+                         .dv = v.shape[3]};
+  bool fits = k.shape[3] == a.d && v.shape[1] == a.kv_heads && v.shape[2] == a.k_len && a.kv_heads > 0 && a.heads % a.kv_heads == 0 &&
+              o.rank == 4 && o.shape[0] == batch && o.shape[1] == a.heads && o.shape[2] == a.q_len && o.shape[3] == a.dv;
   if (!fits) return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "shapes of query, key and value do not fit");
   memcpy(a.q_stride, q.strides, sizeof a.q_stride);
   memcpy(a.k_stride, k.strides, sizeof a.k_stride);
@@ -384,7 +398,8 @@ ait_status nat_prepare_attention(nat_bind *b, const nat_step *s) {
   a.scale = (float)scale;
   if (nat_count(&o) == 0) return AIT_OK;
   double macs = (double)a.batch * (double)a.heads * (double)a.q_len * (double)a.k_len * (double)(a.d + a.dv);
-  nat_work work = {b->kernels->attention_f32, "attention", ait_attention_f32_units(&a), macs * 0.03, ait_attention_f32_scratch(b->kernels, &a)};
+  nat_work work = {b->kernels->attention_f32, "attention", ait_attention_f32_units(&a), macs * 0.03,
+                   ait_attention_f32_scratch(b->kernels, &a)};
   ait_attention_f32 *args;
   AIT_TRY(nat_emit(b, &work, &a, sizeof a, &args));
   AIT_TRY(NAT_POINTER(b, args->q, &q));

@@ -19,7 +19,8 @@ static ait_status read_arguments(nat_bind *b, const nat_step *s, recurrent *r, n
   if (!r->gru) AIT_TRY(nat_in_f32(b, s, 2, &r->c0));
   r->first_param = r->gru ? 2 : 3;
   r->directions = r->bidirectional ? 2 : 1;
-  if (x->rank != 3 || r->h0.rank != 3 || r->layers < 1 || r->layers > 1024) return nat_error(b, AIT_CODE_INVALID_MODEL, "ranks %d and %d", x->rank, r->h0.rank);
+  if (x->rank != 3 || r->h0.rank != 3 || r->layers < 1 || r->layers > 1024)
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "ranks %d and %d", x->rank, r->h0.rank);
   r->steps = x->shape[r->batch_first ? 1 : 0];
   r->batch = x->shape[r->batch_first ? 0 : 1];
   r->hidden = r->h0.shape[2];
@@ -41,7 +42,8 @@ static ait_status packed_param(nat_bind *b, const nat_step *s, uint32_t operand,
   int64_t dims[6] = {k, n, 1, 1, 1, 1};
   ait_status status;
   AIT_TRY(nat_in_f32(b, s, operand, &w));
-  if (w.rank != 2 || w.shape[0] != n || w.shape[1] != k) return nat_error(b, AIT_CODE_INVALID_MODEL, "weight %u has another shape", operand);
+  if (w.rank != 2 || w.shape[0] != n || w.shape[1] != k)
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "weight %u has another shape", operand);
   if (nat_packed(b, s, pack, NAT_PACK_MATRIX, dims, out, &status)) return AIT_OK;
   AIT_TRY(status);
   nat_view t = w;
@@ -84,8 +86,13 @@ static int64_t rows_apart(const recurrent *r) { return r->batch_first ? r->steps
 
 static ait_status emit_lstm_cell(nat_bind *b, const pass *p, const nat_view *gates, int64_t gates_stride, const nat_view *h_out) {
   const recurrent *r = p->r;
-  ait_lstm_cell_f32 k = {.rows = r->batch, .n = r->hidden, .gates_stride = gates_stride, .c_in_stride = r->hidden, .c_out_stride = r->hidden,
-                         .h_out_stride = p->out_row * rows_apart(r)}, *args;
+  ait_lstm_cell_f32 k = {.rows = r->batch,
+                         .n = r->hidden,
+                         .gates_stride = gates_stride,
+                         .c_in_stride = r->hidden,
+                         .c_out_stride = r->hidden,
+                         .h_out_stride = p->out_row * rows_apart(r)},
+                    *args;
   nat_work work = {b->kernels->lstm_cell_f32, "lstm cell", k.rows, (double)(r->batch * r->hidden) * 4, 0};
   AIT_TRY(nat_emit(b, &work, &k, sizeof k, &args));
   AIT_TRY(NAT_POINTER(b, args->gates, gates));
@@ -94,10 +101,16 @@ static ait_status emit_lstm_cell(nat_bind *b, const pass *p, const nat_view *gat
   return NAT_POINTER(b, args->h_out, h_out);
 }
 
-static ait_status emit_gru_cell(nat_bind *b, const pass *p, const nat_view *gates_x, int64_t gates_x_stride, const nat_view *h_in, int64_t h_in_stride, const nat_view *h_out) {
+static ait_status emit_gru_cell(nat_bind *b, const pass *p, const nat_view *gates_x, int64_t gates_x_stride, const nat_view *h_in,
+                                int64_t h_in_stride, const nat_view *h_out) {
   const recurrent *r = p->r;
-  ait_gru_cell_f32 k = {.rows = r->batch, .n = r->hidden, .gates_x_stride = gates_x_stride, .gates_h_stride = r->gates, .h_in_stride = h_in_stride,
-                        .h_out_stride = p->out_row * rows_apart(r)}, *args;
+  ait_gru_cell_f32 k = {.rows = r->batch,
+                        .n = r->hidden,
+                        .gates_x_stride = gates_x_stride,
+                        .gates_h_stride = r->gates,
+                        .h_in_stride = h_in_stride,
+                        .h_out_stride = p->out_row * rows_apart(r)},
+                   *args;
   nat_work work = {b->kernels->gru_cell_f32, "gru cell", k.rows, (double)(r->batch * r->hidden) * 4, 0};
   AIT_TRY(nat_emit(b, &work, &k, sizeof k, &args));
   AIT_TRY(NAT_POINTER(b, args->gates_x, gates_x));
@@ -134,7 +147,8 @@ static ait_status run_pass(nat_bind *b, const pass *p, bool backwards) {
   return AIT_OK;
 }
 
-static ait_status matrix_copy(nat_bind *b, const nat_view *to, int64_t to_stride, const nat_view *from, int64_t from_stride, int64_t rows, int64_t n) {
+static ait_status matrix_copy(nat_bind *b, const nat_view *to, int64_t to_stride, const nat_view *from, int64_t from_stride, int64_t rows,
+                              int64_t n) {
   nat_view d = *to, s = *from;
   d.rank = s.rank = 2;
   d.shape[0] = s.shape[0] = rows;
@@ -147,11 +161,13 @@ static ait_status matrix_copy(nat_bind *b, const nat_view *to, int64_t to_stride
 }
 
 /* States in and out of this pass: row `index` of [layers * directions][batch][hidden]. */
-static ait_status one_direction(nat_bind *b, const nat_step *s, const recurrent *r, int64_t index, bool backwards, const nat_matrix *x, const nat_view *out, int64_t out_row) {
+static ait_status one_direction(nat_bind *b, const nat_step *s, const recurrent *r, int64_t index, bool backwards, const nat_matrix *x,
+                                const nat_view *out, int64_t out_row) {
   cell w;
   AIT_TRY(cell_of(b, s, r, index, x->n, &w));
   pass p = {.r = r, .cell = &w, .out = *out, .out_row = out_row};
-  int64_t state[2] = {r->batch, r->hidden}, gates[2] = {r->batch, r->gates}, all[2] = {x->rows, r->gates}, at_state = index * r->batch * r->hidden;
+  int64_t state[2] = {r->batch, r->hidden}, gates[2] = {r->batch, r->gates}, all[2] = {x->rows, r->gates},
+          at_state = index * r->batch * r->hidden;
   AIT_TRY(nat_temp(b, AIT_F32, 2, all, NULL, &p.gates_x));
   AIT_TRY(nat_temp(b, AIT_F32, 2, gates, NULL, &p.gates_h));
   nat_product product = {.g = {.m = x->rows, .n = r->gates, .k = x->n, .a_stride = x->stride, .c_stride = r->gates},

@@ -63,7 +63,12 @@ ait_status nat_prepare_group_norm(nat_bind *b, const nat_step *s) {
   AIT_TRY(nat_vector(b, s, 1, x.shape[1], &has_weight, &weight));
   AIT_TRY(nat_vector(b, s, 2, x.shape[1], &has_bias, &bias));
   if (nat_count(&x) == 0) return AIT_OK;
-  ait_group_norm_f32 k = {.batch = x.shape[0], .groups = groups, .channels = x.shape[1], .pixels = nat_count(&x) / (x.shape[0] * x.shape[1]), .eps = (float)eps}, *args;
+  ait_group_norm_f32 k = {.batch = x.shape[0],
+                          .groups = groups,
+                          .channels = x.shape[1],
+                          .pixels = nat_count(&x) / (x.shape[0] * x.shape[1]),
+                          .eps = (float)eps},
+                     *args;
   k.image_stride = k.channels * k.pixels;
   k.pixel_stride = last ? k.channels : 1;
   k.channel_stride = last ? 1 : k.pixels;
@@ -124,14 +129,14 @@ ait_status nat_prepare_softmax(nat_bind *b, const nat_step *s) {
 typedef struct reduction {
   const char *name;
   ait_reduce_op op;
-  int8_t keepdim;    /* position of the argument */
-  bool one_dim;      /* dim instead of dims */
+  int8_t keepdim; /* position of the argument */
+  bool one_dim;   /* dim instead of dims */
 } reduction;
 
 static const reduction reductions[] = {
-    {"sum", AIT_REDUCE_SUM, 2, false},          {"mean", AIT_REDUCE_MEAN, 2, false},      {"amax", AIT_REDUCE_MAX, 2, false},
-    {"amin", AIT_REDUCE_MIN, 2, false},         {"prod", AIT_REDUCE_PROD, 2, false},      {"var", AIT_REDUCE_VAR, 3, false},
-    {"argmax", AIT_REDUCE_ARG_MAX, 2, true},    {"argmin", AIT_REDUCE_ARG_MIN, 2, true},  {"max_dim", AIT_REDUCE_MAX, 2, true},
+    {"sum", AIT_REDUCE_SUM, 2, false},       {"mean", AIT_REDUCE_MEAN, 2, false},     {"amax", AIT_REDUCE_MAX, 2, false},
+    {"amin", AIT_REDUCE_MIN, 2, false},      {"prod", AIT_REDUCE_PROD, 2, false},     {"var", AIT_REDUCE_VAR, 3, false},
+    {"argmax", AIT_REDUCE_ARG_MAX, 2, true}, {"argmin", AIT_REDUCE_ARG_MIN, 2, true}, {"max_dim", AIT_REDUCE_MAX, 2, true},
     {"min_dim", AIT_REDUCE_MIN, 2, true},
 };
 
@@ -172,7 +177,8 @@ static ait_status arrange(nat_bind *b, nat_view *x, const bool *reduced, bool in
   nat_view dense;
   nat_order_of(x, order);
   bool good = nat_has_order(x, order) && adjacent(x, order, reduced);
-  for (int32_t i = 1; good && in_sequence && i < x->rank; ++i) good = order[i] > order[i - 1] || x->shape[order[i]] == 1 || x->shape[order[i - 1]] == 1;
+  for (int32_t i = 1; good && in_sequence && i < x->rank; ++i)
+    good = order[i] > order[i - 1] || x->shape[order[i]] == 1 || x->shape[order[i - 1]] == 1;
   if (good) return AIT_OK;
   int32_t at = 0;
   for (int pass = 0; pass < 2; ++pass) {
@@ -185,14 +191,16 @@ static ait_status arrange(nat_bind *b, nat_view *x, const bool *reduced, bool in
   return AIT_OK;
 }
 
-static ait_status result_of(nat_bind *b, const nat_step *s, uint32_t i, const nat_view *x, const bool *reduced, const int32_t *order, bool keepdim, nat_view *y) {
+static ait_status result_of(nat_bind *b, const nat_step *s, uint32_t i, const nat_view *x, const bool *reduced, const int32_t *order,
+                            bool keepdim, nat_view *y) {
   int32_t out_order[AIT_MAX_RANK], at = 0, name[AIT_MAX_RANK], next = 0;
   nat_view shape;
   AIT_TRY(nat_out_shape(b, s, i, &shape));
   for (int32_t d = 0; d < x->rank; ++d) name[d] = keepdim || !reduced[d] ? next++ : -1;
   if (next != shape.rank) return nat_error(b, AIT_CODE_INVALID_MODEL, "result of rank %d", shape.rank);
   for (int32_t d = 0; d < x->rank; ++d) {
-    if (name[d] >= 0 && shape.shape[name[d]] != (reduced[d] ? 1 : x->shape[d])) return nat_error(b, AIT_CODE_INVALID_MODEL, "result has another shape");
+    if (name[d] >= 0 && shape.shape[name[d]] != (reduced[d] ? 1 : x->shape[d]))
+      return nat_error(b, AIT_CODE_INVALID_MODEL, "result has another shape");
   }
   for (int32_t k = 0; k < x->rank; ++k) {
     if (name[order[k]] >= 0) out_order[at++] = name[order[k]];
@@ -230,9 +238,11 @@ ait_status nat_prepare_reduce(nat_bind *b, const nat_step *s) {
   AIT_TRY(result_of(b, s, 0, &x, reduced, order, keepdim, &y));
   bool has_where = s->out_count > 1;
   if (has_where) AIT_TRY(result_of(b, s, 1, &x, reduced, order, keepdim, &where));
-  if (y.dtype != (arg ? AIT_I64 : AIT_F32) || (has_where && where.dtype != AIT_I64)) return nat_error(b, AIT_CODE_INVALID_MODEL, "dtype of the result");
+  if (y.dtype != (arg ? AIT_I64 : AIT_F32) || (has_where && where.dtype != AIT_I64))
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "dtype of the result");
   if (nat_count(&y) == 0) return AIT_OK;
-  if (k.n == 0 && (arg || r->op == AIT_REDUCE_MAX || r->op == AIT_REDUCE_MIN)) return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "nothing has no extreme");
+  if (k.n == 0 && (arg || r->op == AIT_REDUCE_MAX || r->op == AIT_REDUCE_MIN))
+    return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "nothing has no extreme");
   nat_work work = {b->kernels->reduce_f32, "reduce", ait_reduce_f32_units(&k), (double)nat_count(&x) * 0.15, 0};
   AIT_TRY(nat_emit(b, &work, &k, sizeof k, &args));
   AIT_TRY(NAT_POINTER(b, args->x, &x));
@@ -267,13 +277,20 @@ ait_status nat_prepare_gather_rows(nat_bind *b, const nat_step *s) {
   if (!dense) AIT_TRY(nat_dense(b, &table, order, &rows));
   AIT_TRY(nat_dense(b, &index, NULL, &i));
   AIT_TRY(nat_out(b, s, 0, embedding ? NULL : order, false, &y));
-  if (y.dtype != table.dtype || nat_count(&y) != nat_count(&i) * row) return nat_error(b, AIT_CODE_INVALID_MODEL, "result has another shape");
+  if (y.dtype != table.dtype || nat_count(&y) != nat_count(&i) * row)
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "result has another shape");
   if (nat_count(&y) == 0) return AIT_OK;
   int64_t size = (int64_t)ait_dtype_size(table.dtype);
   int32_t *flag = nat_keep(b, sizeof *flag);
   if (flag == NULL) return AIT_OOM();
-  ait_gather_rows k = {.count = nat_count(&i), .table_rows = table.shape[dim], .index_size = (int32_t)ait_dtype_size(i.dtype), .row_bytes = row * size,
-                       .src_stride = (table.shape[dim] > 1 ? rows.strides[dim] : row) * size, .dst_stride = row * size, .out_of_range = flag}, *args;
+  ait_gather_rows k = {.count = nat_count(&i),
+                       .table_rows = table.shape[dim],
+                       .index_size = (int32_t)ait_dtype_size(i.dtype),
+                       .row_bytes = row * size,
+                       .src_stride = (table.shape[dim] > 1 ? rows.strides[dim] : row) * size,
+                       .dst_stride = row * size,
+                       .out_of_range = flag},
+                  *args;
   nat_work work = {b->kernels->gather_rows, "gather rows", k.count, (double)nat_size(&y) * 0.1, 0};
   AIT_TRY(nat_emit(b, &work, &k, sizeof k, &args));
   AIT_TRY(NAT_POINTER(b, args->index, &i));

@@ -173,7 +173,8 @@ ait_status nat_prepare_cat(nat_bind *b, const nat_step *s) {
     nat_view x;
     AIT_TRY(nat_in(b, s, i, &x));
     if (x.rank == 1 && x.shape[0] == 0 && y.rank != 1) continue; /* torch's old empty tensor */
-    if (x.rank != y.rank || x.dtype != y.dtype || x.shape[dim] > y.shape[dim] - at) return nat_error(b, AIT_CODE_INVALID_MODEL, "shapes do not fit");
+    if (x.rank != y.rank || x.dtype != y.dtype || x.shape[dim] > y.shape[dim] - at)
+      return nat_error(b, AIT_CODE_INVALID_MODEL, "shapes do not fit");
     part = y;
     part.shape[dim] = x.shape[dim];
     part.offset += at * y.strides[dim] * (int64_t)ait_dtype_size(y.dtype);

@@ -123,7 +123,8 @@ static void mark_channels_last(nat_program *p) {
   }
 }
 
-/* A weight whose packed form is in the blob is read for its sizes only: its contents stay where they are, and need not even be in the file. */
+/* A weight whose packed form is in the blob is read for its sizes only: its contents stay where they are, and need not even be in the file.
+ */
 static bool reads_sizes_only(const nat_step *s, uint32_t operand) {
   return (s->kind == NAT_LINEAR || s->kind == NAT_MATMUL || s->kind == NAT_CONV) && s->pack_count > 0 && operand == 1;
 }

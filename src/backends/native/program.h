@@ -29,20 +29,20 @@ typedef enum nat_int_op {
   NAT_INT_OP_COUNT
 } nat_int_op;
 
-enum { /* nat_step.flags */
-  NAT_STEP_STATIC = 1u,   /* depends on weights and sizes only: runs once per bound shape */
+enum {                       /* nat_step.flags */
+       NAT_STEP_STATIC = 1u, /* depends on weights and sizes only: runs once per bound shape */
 };
 
-enum { /* nat_header.flags */
-  NAT_EAGER = 1u,   /* every optimisation off */
-  NAT_NCHW = 2u,    /* values keep row-major order; image operators convert on the way in and out */
+enum {                 /* nat_header.flags */
+       NAT_EAGER = 1u, /* every optimisation off */
+       NAT_NCHW = 2u,  /* values keep row-major order; image operators convert on the way in and out */
 };
 
 typedef struct nat_step {
-  uint32_t kind;  /* nat_kind */
-  uint32_t node;  /* region node that it stands for; for a fused step the last one */
+  uint32_t kind; /* nat_kind */
+  uint32_t node; /* region node that it stands for; for a fused step the last one */
   uint32_t flags;
-  uint32_t in_begin, in_count;   /* value ids in the id table; NAT_NONE: absent operand */
+  uint32_t in_begin, in_count; /* value ids in the id table; NAT_NONE: absent operand */
   uint32_t out_begin, out_count;
   uint32_t pack_begin, pack_count;
   uint32_t code_begin, code_count; /* element-wise program */
@@ -53,8 +53,8 @@ typedef struct nat_step {
 
 /* A weight in the form that a kernel reads, in the data section. dims: what it was packed from. */
 typedef struct nat_pack {
-  uint32_t kind; /* nat_pack_kind */
-  uint32_t same_as; /* while compiling: 1 + the pack that holds the same weight; 0 in the blob */
+  uint32_t kind;         /* nat_pack_kind */
+  uint32_t same_as;      /* while compiling: 1 + the pack that holds the same weight; 0 in the blob */
   uint64_t offset, size; /* in the data section, 64-byte aligned */
   int64_t dims[6];
 } nat_pack;
@@ -73,8 +73,8 @@ typedef struct nat_code {
   uint32_t a, b, c; /* registers */
   uint32_t dim;     /* expression whose value replaces p (or i) when shapes are bound, or NAT_NONE */
   uint32_t reserved;
-  double p, q;      /* constants of the operator */
-  int64_t i;        /* constant of integer programs */
+  double p, q; /* constants of the operator */
+  int64_t i;   /* constant of integer programs */
 } nat_code;
 #define NAT_CODE_CONST 0xffffu /* register = p (or i) */
 

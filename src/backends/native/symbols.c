@@ -40,7 +40,8 @@ static ait_status check_rank(const ait_region *r, uint32_t i, const ait_value *v
   if (value->kind != AIT_VALUE_TENSOR) return ait_error(AIT_CODE_INVALID_ARGUMENT, "input '%s' is not a tensor", input_name(in));
   const ait_tensor *t = &value->as.tensor;
   if (t->dtype != v->dtype) {
-    return ait_error(AIT_CODE_INVALID_ARGUMENT, "input '%s' is %s, not %s", input_name(in), ait_dtype_name(t->dtype), ait_dtype_name(v->dtype));
+    return ait_error(AIT_CODE_INVALID_ARGUMENT, "input '%s' is %s, not %s", input_name(in), ait_dtype_name(t->dtype),
+                     ait_dtype_name(v->dtype));
   }
   if (t->rank != v->rank) {
     return ait_error(AIT_CODE_INVALID_ARGUMENT, "input '%s' has rank %d, not %d", input_name(in), t->rank, v->rank);
@@ -77,7 +78,8 @@ ait_status nat_bind_symbols(const ait_region *region, const ait_value *inputs, i
     for (uint32_t i = 0; i < region->input_count; ++i) {
       if (!passed(region, i)) continue;
       const ait_region_value *v = &region->values[region->inputs[i].value];
-      if (v->type == AIT_TYPE_INT && v->shape != NULL && inputs[i].kind == AIT_VALUE_INT) solve(region, v->shape[0], inputs[i].as.i, symbols);
+      if (v->type == AIT_TYPE_INT && v->shape != NULL && inputs[i].kind == AIT_VALUE_INT)
+        solve(region, v->shape[0], inputs[i].as.i, symbols);
       if (v->type != AIT_TYPE_TENSOR) continue;
       for (int32_t d = 0; d < v->rank; ++d) solve(region, v->shape[d], inputs[i].as.tensor.shape[d], symbols);
     }
