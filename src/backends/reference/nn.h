@@ -46,7 +46,9 @@ bool ait_nn_is_channels_last(const ait_tensor *t);
 /* Result k, same shape as `like`, with the elements in the order of `like`'s strides (preserve_format). */
 ait_status ait_nn_result_like(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values,
                               const ait_tensor *like) AIT_MUST_USE;
-static inline bool ait_nn_wants(const ait_ref_call *call, uint32_t k) { return k < call->node->result_count; }
+static inline bool ait_nn_wants(const ait_ref_call *call, uint32_t k) {
+  return k < call->node->result_count && call->node->results[k] != AIT_NO_INDEX;
+}
 /* Result 0 is argument 0 itself. */
 ait_status ait_nn_alias(ait_ref_call *call) AIT_MUST_USE;
 /* Product of the sizes of dims [from, to). */

@@ -246,7 +246,7 @@ static ait_status class_losses(ait_ref_call *call, classes *c, const ait_tensor 
   AIT_GOTO(reduce(call, c->reduction, &each, total, input->dtype));
   ait_tensor divisor = ait_tensor_borrow(&total, AIT_F64, 0, NULL);
   if (c->reduction == REDUCE_NONE) total = 0;
-  status = ait_nn_result(call, 1, ait_nn_dtype(call, 1, input->dtype), &divisor); /* of the *_forward forms */
+  if (ait_ends_with(call->node->op, "_forward")) status = ait_nn_result(call, 1, ait_nn_dtype(call, 1, input->dtype), &divisor);
 cleanup:
   ait_tensor_release(&each);
   return status;
@@ -266,6 +266,52 @@ ait_status ait_ref_class_loss(ait_ref_call *call) {
   AIT_GOTO(ait_nn_arg_or_null(call, 2, &c.weight));
   status = class_losses(call, &c, input, target, logits);
 cleanup:
+  ait_tensor_release(&c.x);
+  ait_tensor_release(&c.target);
+  ait_tensor_release(&c.weight);
+  return status;
+}
+
+/* The logits x W^T + b in double; released by the caller. */
+static ait_status linear_logits(const ait_ref_call *call, ait_tensor *out) {
+  const ait_tensor *x, *w;
+  ait_tensor bias = {0};
+  AIT_TRY(ait_ref_tensor(call, 0, &x));
+  AIT_TRY(ait_ref_tensor(call, 1, &w));
+  if (x->rank != 2 || w->rank != 2 || x->shape[1] != w->shape[1])
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input and weight do not fit together");
+  int64_t shape[2] = {x->shape[0], w->shape[0]};
+  AIT_TRY(ait_ref_temp(call, AIT_F64, 2, shape, out));
+  ait_nn_mat a = {x->data, x->dtype, x->strides[0], x->strides[1]}, b = {w->data, w->dtype, w->strides[1], w->strides[0]};
+  AIT_TRY(ait_nn_product(call, &a, &b, shape[0], shape[1], x->shape[1], out->data));
+  AIT_TRY(ait_nn_arg_or_null(call, 3, &bias));
+  for (int64_t i = 0; bias.data && i < ait_tensor_count(out); ++i) ait_nn_data_mut(out)[i] += ait_nn_data(&bias)[i % shape[1]];
+  ait_tensor_release(&bias);
+  return AIT_OK;
+}
+
+/* torch_nn._linear_cross_entropy_batch_chunked(input, linear_weight, target, bias, weight, reduction, ignore_index, label_smoothing, ..),
+ * and _no_reduction(input, linear_weight, target, bias, weight, ignore_index, ..): what torch.nn.functional.linear_cross_entropy exports
+ * to. The chunks are torch's affair; gradients are not computed here. */
+ait_status ait_ref_linear_cross_entropy(ait_ref_call *call) {
+  bool each = ait_ends_with(call->node->op, "_no_reduction"), gradient = false;
+  const char *how = each ? "none" : ait_ref_string(call, 5);
+  classes c = {.reduction = !how || strcmp(how, "mean") == 0 ? REDUCE_MEAN : strcmp(how, "sum") == 0 ? REDUCE_SUM : REDUCE_NONE};
+  const ait_tensor *target;
+  ait_tensor logits = {0};
+  ait_status status;
+  AIT_TRY(ait_ref_tensor(call, 2, &target));
+  AIT_TRY(ait_ref_int(call, each ? 5 : 6, &c.ignore));
+  if (!each) AIT_TRY(ait_ref_float(call, 7, &c.smoothing));
+  for (uint32_t i = 12; !each && i < 15; ++i) {
+    AIT_TRY(ait_ref_bool(call, i, &gradient));
+    if (gradient) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "the program was exported with gradients");
+  }
+  AIT_GOTO(linear_logits(call, &logits));
+  AIT_GOTO(ait_nn_arg_or_null(call, 4, &c.weight));
+  status = class_losses(call, &c, &logits, target, true);
+cleanup:
+  ait_tensor_release(&logits);
   ait_tensor_release(&c.x);
   ait_tensor_release(&c.target);
   ait_tensor_release(&c.weight);
