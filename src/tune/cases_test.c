@@ -140,7 +140,7 @@ static void the_hash_sees_every_input(void **state) {
     if (i == 3) ((float *)values[0].as.tensor.data)[7] = 0.25f;
     ait_sample sample = {values, 2};
     pt_ok(ait_tune_cases_create(g, &sample, 1, &cases), "cases");
-  pt_ok(ait_tune_cases_answer(&cases, g, &options, 1), "answers");
+    pt_ok(ait_tune_cases_answer(&cases, g, &options, 1), "answers");
     hashes[i] = ait_tune_cases_hash(&cases);
     for (int k = 0; k < i; ++k) assert_true(hashes[k] != hashes[i]);
     ait_tune_cases_deinit(&cases);

@@ -161,9 +161,11 @@ static bool any_valid(const tuner *t) {
   return false;
 }
 
-/* A run that went to its end with this budget has decided what was not worth trying: the same run again decides the same. */
+/* A run that went to its end with these candidates and this budget has decided what was not worth trying: the same run again decides the same. */
 static void finish_key(const tuner *t, char *key, size_t size) {
-  snprintf(key, size, "finished-%s-%s-%g", t->key, t->options.strategy ? t->options.strategy : "", t->options.budget_seconds);
+  uint64_t names = 0;
+  for (size_t i = 0; i < t->list.count; ++i) names = ait_hash(t->list.items[i].name, strlen(t->list.items[i].name), names);
+  snprintf(key, size, "finished-%s-%s-%g-%016llx", t->key, t->options.strategy ? t->options.strategy : "", t->options.budget_seconds, (unsigned long long)names);
 }
 
 static bool is_recorded(tuner *t, const ait_candidate *c) {
@@ -181,7 +183,7 @@ static ait_status try_or_skip(tuner *t, ait_candidate *c, double seconds, bool *
   if (cancelled(t)) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
   if (*won) skip(t, c, "an earlier candidate was valid, and the first wins");
   else if (slow && any_valid(t) && !t->options.backends) skip(t, c, "the oracle is no contestant where another candidate is valid");
-  else if (t->finished_before && !recorded) skip(t, c, "the budget was used up");
+  else if (t->finished_before && !recorded && !is_essential(t, c)) skip(t, c, "the budget was used up");
   else if (!recorded && !is_essential(t, c) && any_valid(t) && ait_clock_seconds() - t->start > 0.7 * budget) skip(t, c, "the budget was used up");
   else AIT_TRY(try_one(t, c, seconds));
   *won |= strategy_is(t, "first-wins") && !c->baseline && c->median > 0;

@@ -230,6 +230,10 @@ tune_part() {
   expect 0 tune "$digits" -d "$images" --batch 16 -o two.ait --budget 2 --threads 1
   cmp -s out table || fail "ait tune and ait report print different tables"
   says err '(from the record)'
+  # other candidates with the same budget are other work
+  expect 0 tune "$digits" -d "$images" --batch 16 -o two.ait --budget 2 --threads 1 --backends native,reference
+  says out 'reference threads=1 .*[mun]*s '
+  lacks err 'reference threads=1: skipped'
   expect 0 run two.ait -i "$images" --labels label
   says out '447 of 450'
   expect 0 verify two.ait -i "$images" --expect "$expected" --rtol 1e-4 --atol 1e-4
