@@ -112,40 +112,40 @@ static ait_ref_scalar scalar_of_tensor(const ait_tensor *t) {
 static bool scalar_of_value(const ait_ref_value *v, ait_ref_scalar *out) {
   if (!v) return false;
   switch (v->type) {
-  case AIT_TYPE_INT: *out = scalar_int(v->as.i); return true;
-  case AIT_TYPE_BOOL: *out = scalar_bool(v->as.b); return true;
-  case AIT_TYPE_FLOAT:
-    *out = scalar_float(v->is_complex ? v->as.c[0] : v->as.f);
-    if (v->is_complex) {
-      out->kind = AIT_KIND_COMPLEX;
-      out->imag = v->as.c[1];
-    }
-    return true;
-  case AIT_TYPE_TENSOR:
-    if (ait_tensor_count(&v->as.tensor) != 1) return false;
-    *out = scalar_of_tensor(&v->as.tensor);
-    return true;
-  default: return false;
+    case AIT_TYPE_INT: *out = scalar_int(v->as.i); return true;
+    case AIT_TYPE_BOOL: *out = scalar_bool(v->as.b); return true;
+    case AIT_TYPE_FLOAT:
+      *out = scalar_float(v->is_complex ? v->as.c[0] : v->as.f);
+      if (v->is_complex) {
+        out->kind = AIT_KIND_COMPLEX;
+        out->imag = v->as.c[1];
+      }
+      return true;
+    case AIT_TYPE_TENSOR:
+      if (ait_tensor_count(&v->as.tensor) != 1) return false;
+      *out = scalar_of_tensor(&v->as.tensor);
+      return true;
+    default: return false;
   }
 }
 
 static bool scalar_of(const ait_ref_call *call, const ait_arg *a, ait_ref_scalar *out) {
   int64_t i;
   switch (a->kind) {
-  case AIT_ARG_INT: *out = scalar_int(a->as.i); return true;
-  case AIT_ARG_FLOAT: *out = scalar_float(a->as.f); return true;
-  case AIT_ARG_BOOL: *out = scalar_bool(a->as.b); return true;
-  case AIT_ARG_COMPLEX:
-    *out = scalar_float(a->as.complex[0]);
-    out->kind = AIT_KIND_COMPLEX;
-    out->imag = a->as.complex[1];
-    return true;
-  case AIT_ARG_DIM:
-    if (!ait_dim_eval(call->region->dims, call->run->symbols, a->as.dim, &i)) return false;
-    *out = scalar_int(i);
-    return true;
-  case AIT_ARG_VALUE: return scalar_of_value(value_at(call, a->as.value), out);
-  default: return false;
+    case AIT_ARG_INT: *out = scalar_int(a->as.i); return true;
+    case AIT_ARG_FLOAT: *out = scalar_float(a->as.f); return true;
+    case AIT_ARG_BOOL: *out = scalar_bool(a->as.b); return true;
+    case AIT_ARG_COMPLEX:
+      *out = scalar_float(a->as.complex[0]);
+      out->kind = AIT_KIND_COMPLEX;
+      out->imag = a->as.complex[1];
+      return true;
+    case AIT_ARG_DIM:
+      if (!ait_dim_eval(call->region->dims, call->run->symbols, a->as.dim, &i)) return false;
+      *out = scalar_int(i);
+      return true;
+    case AIT_ARG_VALUE: return scalar_of_value(value_at(call, a->as.value), out);
+    default: return false;
   }
 }
 
@@ -214,7 +214,8 @@ static const ait_arg *elements_of(const ait_ref_call *call, uint32_t arg, uint32
 static ait_status bounded_elements(const ait_ref_call *call, uint32_t arg, const ait_arg **out, int32_t *out_count) {
   uint32_t count;
   *out = elements_of(call, arg, &count);
-  if (count > AIT_MAX_RANK) return ait_ref_error(call, AIT_CODE_LIMIT, "argument %u has %u elements, more than %d", arg, count, AIT_MAX_RANK);
+  if (count > AIT_MAX_RANK)
+    return ait_ref_error(call, AIT_CODE_LIMIT, "argument %u has %u elements, more than %d", arg, count, AIT_MAX_RANK);
   *out_count = (int32_t)count;
   return AIT_OK;
 }

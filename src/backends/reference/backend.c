@@ -183,15 +183,15 @@ static ait_status tensor_input(const ref_loaded *l, ait_allocator a, const ait_t
 
 static ait_status user_input(const ref_loaded *l, ait_allocator a, const ait_value *v, ait_type declared, ait_ref_value *out) {
   switch (v->kind) {
-  case AIT_VALUE_TENSOR: return tensor_input(l, a, &v->as.tensor, out);
-  case AIT_VALUE_INT:
-    if (declared == AIT_TYPE_FLOAT) *out = (ait_ref_value){.type = AIT_TYPE_FLOAT, .as.f = (double)v->as.i};
-    else *out = (ait_ref_value){.type = AIT_TYPE_INT, .as.i = v->as.i};
-    return AIT_OK;
-  case AIT_VALUE_FLOAT: *out = (ait_ref_value){.type = AIT_TYPE_FLOAT, .as.f = v->as.f}; return AIT_OK;
-  case AIT_VALUE_BOOL: *out = (ait_ref_value){.type = AIT_TYPE_BOOL, .as.b = v->as.b}; return AIT_OK;
-  case AIT_VALUE_STRING: *out = (ait_ref_value){.type = AIT_TYPE_STRING, .as.s = v->as.s}; return AIT_OK;
-  default: return AIT_OK;
+    case AIT_VALUE_TENSOR: return tensor_input(l, a, &v->as.tensor, out);
+    case AIT_VALUE_INT:
+      if (declared == AIT_TYPE_FLOAT) *out = (ait_ref_value){.type = AIT_TYPE_FLOAT, .as.f = (double)v->as.i};
+      else *out = (ait_ref_value){.type = AIT_TYPE_INT, .as.i = v->as.i};
+      return AIT_OK;
+    case AIT_VALUE_FLOAT: *out = (ait_ref_value){.type = AIT_TYPE_FLOAT, .as.f = v->as.f}; return AIT_OK;
+    case AIT_VALUE_BOOL: *out = (ait_ref_value){.type = AIT_TYPE_BOOL, .as.b = v->as.b}; return AIT_OK;
+    case AIT_VALUE_STRING: *out = (ait_ref_value){.type = AIT_TYPE_STRING, .as.s = v->as.s}; return AIT_OK;
+    default: return AIT_OK;
   }
 }
 
@@ -239,20 +239,19 @@ static ait_status give_output(const ait_region_output *output, ait_ref_value *v,
     return ait_tensor_copy(&out->as.tensor, &v->as.tensor);
   }
   switch (v->type) {
-  case AIT_TYPE_TENSOR:
-    *out = ait_value_tensor(v->as.tensor);
-    *v = (ait_ref_value){0};
-    return AIT_OK;
-  case AIT_TYPE_INT: *out = (ait_value){.kind = AIT_VALUE_INT, .as.i = v->as.i}; return AIT_OK;
-  case AIT_TYPE_FLOAT:
-    if (v->is_complex) return ait_error(AIT_CODE_UNSUPPORTED, "output '%s' is a complex number", output->name ? output->name : "");
-    *out = (ait_value){.kind = AIT_VALUE_FLOAT, .as.f = v->as.f};
-    return AIT_OK;
-  case AIT_TYPE_BOOL: *out = (ait_value){.kind = AIT_VALUE_BOOL, .as.b = v->as.b}; return AIT_OK;
-  case AIT_TYPE_STRING: *out = (ait_value){.kind = AIT_VALUE_STRING, .as.s = v->as.s}; return AIT_OK;
-  case AIT_TYPE_TENSOR_LIST:
-    return ait_error(AIT_CODE_UNSUPPORTED, "output '%s' is a list of tensors", output->name ? output->name : "");
-  default: *out = (ait_value){0}; return AIT_OK;
+    case AIT_TYPE_TENSOR:
+      *out = ait_value_tensor(v->as.tensor);
+      *v = (ait_ref_value){0};
+      return AIT_OK;
+    case AIT_TYPE_INT: *out = (ait_value){.kind = AIT_VALUE_INT, .as.i = v->as.i}; return AIT_OK;
+    case AIT_TYPE_FLOAT:
+      if (v->is_complex) return ait_error(AIT_CODE_UNSUPPORTED, "output '%s' is a complex number", output->name ? output->name : "");
+      *out = (ait_value){.kind = AIT_VALUE_FLOAT, .as.f = v->as.f};
+      return AIT_OK;
+    case AIT_TYPE_BOOL: *out = (ait_value){.kind = AIT_VALUE_BOOL, .as.b = v->as.b}; return AIT_OK;
+    case AIT_TYPE_STRING: *out = (ait_value){.kind = AIT_VALUE_STRING, .as.s = v->as.s}; return AIT_OK;
+    case AIT_TYPE_TENSOR_LIST: return ait_error(AIT_CODE_UNSUPPORTED, "output '%s' is a list of tensors", output->name ? output->name : "");
+    default: *out = (ait_value){0}; return AIT_OK;
   }
 }
 

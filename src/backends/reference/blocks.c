@@ -4,9 +4,9 @@
 
 ait_ref_domain ait_ref_domain_of(ait_dtype dtype) {
   switch (ait_dtype_kind_of(dtype)) {
-  case AIT_KIND_FLOAT: return AIT_REF_F;
-  case AIT_KIND_COMPLEX: return AIT_REF_C;
-  default: return AIT_REF_I;
+    case AIT_KIND_FLOAT: return AIT_REF_F;
+    case AIT_KIND_COMPLEX: return AIT_REF_C;
+    default: return AIT_REF_I;
   }
 }
 
@@ -22,43 +22,43 @@ static int32_t to_i32(double v) { return v > -2147483649.0 && v < 2147483648.0 ?
 static double complex pair(double re, double im) { return __builtin_complex(re, im); }
 
 /* X(dtype, C type, value as double, value as int64) with `v` the stored element; complex dtypes are apart. */
-#define REAL_DTYPES(X)                                                                                         \
-  X(BOOL, uint8_t, (double)(v != 0), (int64_t)(v != 0))                                                        \
-  X(U8, uint8_t, (double)v, (int64_t)v)                                                                        \
-  X(I8, int8_t, (double)v, (int64_t)v)                                                                         \
-  X(U16, uint16_t, (double)v, (int64_t)v)                                                                      \
-  X(I16, int16_t, (double)v, (int64_t)v)                                                                       \
-  X(U32, uint32_t, (double)v, (int64_t)v)                                                                      \
-  X(I32, int32_t, (double)v, (int64_t)v)                                                                       \
-  X(U64, uint64_t, (double)v, (int64_t)v)                                                                      \
-  X(I64, int64_t, (double)v, (int64_t)v)                                                                       \
-  X(F16, uint16_t, (double)ait_f16_to_f32(v), to_i64((double)ait_f16_to_f32(v)))                               \
-  X(BF16, uint16_t, (double)ait_bf16_to_f32(v), to_i64((double)ait_bf16_to_f32(v)))                            \
-  X(F32, float, (double)v, to_i64((double)v))                                                                  \
-  X(F64, double, v, to_i64(v))                                                                                 \
-  X(F8E4M3FN, uint8_t, (double)ait_f8_to_f32(v, AIT_F8E4M3FN), to_i64((double)ait_f8_to_f32(v, AIT_F8E4M3FN))) \
-  X(F8E5M2, uint8_t, (double)ait_f8_to_f32(v, AIT_F8E5M2), to_i64((double)ait_f8_to_f32(v, AIT_F8E5M2)))       \
+#define REAL_DTYPES(X)                                                                                               \
+  X(BOOL, uint8_t, (double)(v != 0), (int64_t)(v != 0))                                                              \
+  X(U8, uint8_t, (double)v, (int64_t)v)                                                                              \
+  X(I8, int8_t, (double)v, (int64_t)v)                                                                               \
+  X(U16, uint16_t, (double)v, (int64_t)v)                                                                            \
+  X(I16, int16_t, (double)v, (int64_t)v)                                                                             \
+  X(U32, uint32_t, (double)v, (int64_t)v)                                                                            \
+  X(I32, int32_t, (double)v, (int64_t)v)                                                                             \
+  X(U64, uint64_t, (double)v, (int64_t)v)                                                                            \
+  X(I64, int64_t, (double)v, (int64_t)v)                                                                             \
+  X(F16, uint16_t, (double)ait_f16_to_f32(v), to_i64((double)ait_f16_to_f32(v)))                                     \
+  X(BF16, uint16_t, (double)ait_bf16_to_f32(v), to_i64((double)ait_bf16_to_f32(v)))                                  \
+  X(F32, float, (double)v, to_i64((double)v))                                                                        \
+  X(F64, double, v, to_i64(v))                                                                                       \
+  X(F8E4M3FN, uint8_t, (double)ait_f8_to_f32(v, AIT_F8E4M3FN), to_i64((double)ait_f8_to_f32(v, AIT_F8E4M3FN)))       \
+  X(F8E5M2, uint8_t, (double)ait_f8_to_f32(v, AIT_F8E5M2), to_i64((double)ait_f8_to_f32(v, AIT_F8E5M2)))             \
   X(F8E4M3FNUZ, uint8_t, (double)ait_f8_to_f32(v, AIT_F8E4M3FNUZ), to_i64((double)ait_f8_to_f32(v, AIT_F8E4M3FNUZ))) \
   X(F8E5M2FNUZ, uint8_t, (double)ait_f8_to_f32(v, AIT_F8E5M2FNUZ), to_i64((double)ait_f8_to_f32(v, AIT_F8E5M2FNUZ))) \
   X(F8E8M0FNU, uint8_t, (double)ait_f8_to_f32(v, AIT_F8E8M0FNU), to_i64((double)ait_f8_to_f32(v, AIT_F8E8M0FNU)))
 
-#define LOAD_F(name, type, as_f, as_i)         \
-  case AIT_##name: {                           \
-    const type *s = src;                       \
-    for (int64_t k = 0; k < n; ++k) {          \
-      type v = s[k * stride];                  \
-      dst[k] = as_f;                           \
-    }                                          \
-    break;                                     \
+#define LOAD_F(name, type, as_f, as_i) \
+  case AIT_##name: {                   \
+    const type *s = src;               \
+    for (int64_t k = 0; k < n; ++k) {  \
+      type v = s[k * stride];          \
+      dst[k] = as_f;                   \
+    }                                  \
+    break;                             \
   }
-#define LOAD_I(name, type, as_f, as_i)         \
-  case AIT_##name: {                           \
-    const type *s = src;                       \
-    for (int64_t k = 0; k < n; ++k) {          \
-      type v = s[k * stride];                  \
-      dst[k] = as_i;                           \
-    }                                          \
-    break;                                     \
+#define LOAD_I(name, type, as_f, as_i) \
+  case AIT_##name: {                   \
+    const type *s = src;               \
+    for (int64_t k = 0; k < n; ++k) {  \
+      type v = s[k * stride];          \
+      dst[k] = as_i;                   \
+    }                                  \
+    break;                             \
   }
 
 static double complex complex_at(const void *src, ait_dtype dtype, int64_t index) {
@@ -70,19 +70,19 @@ static double complex complex_at(const void *src, ait_dtype dtype, int64_t index
 static void load_f(const void *src, ait_dtype dtype, int64_t stride, int64_t n, double *dst) {
   switch (dtype) {
     REAL_DTYPES(LOAD_F)
-  default:
-    for (int64_t k = 0; k < n; ++k) dst[k] = creal(complex_at(src, dtype, k * stride));
+    default:
+      for (int64_t k = 0; k < n; ++k) dst[k] = creal(complex_at(src, dtype, k * stride));
   }
 }
 
 static void load_i(const void *src, ait_dtype dtype, int64_t stride, int64_t n, int64_t *dst) {
   switch (dtype) {
     REAL_DTYPES(LOAD_I)
-  default:
-    for (int64_t k = 0; k < n; ++k) {
-      double complex c = complex_at(src, dtype, k * stride);
-      dst[k] = to_i64(creal(c));
-    }
+    default:
+      for (int64_t k = 0; k < n; ++k) {
+        double complex c = complex_at(src, dtype, k * stride);
+        dst[k] = to_i64(creal(c));
+      }
   }
 }
 
@@ -97,43 +97,43 @@ static void load_c(const void *src, ait_dtype dtype, int64_t stride, int64_t n, 
 }
 
 /* X(dtype, C type, from double v, from int64 v) */
-#define STORE_DTYPES(X)                                                                               \
-  X(BOOL, uint8_t, (uint8_t)(v != 0), (uint8_t)(v != 0))                                              \
-  X(U8, uint8_t, (uint8_t)to_i32(v), (uint8_t)v)                                                      \
-  X(I8, int8_t, (int8_t)to_i32(v), (int8_t)v)                                                         \
-  X(U16, uint16_t, (uint16_t)to_i32(v), (uint16_t)v)                                                  \
-  X(I16, int16_t, (int16_t)to_i32(v), (int16_t)v)                                                     \
-  X(U32, uint32_t, (uint32_t)to_i64(v), (uint32_t)v)                                                  \
-  X(I32, int32_t, to_i32(v), (int32_t)v)                                                     \
-  X(U64, uint64_t, to_u64(v), (uint64_t)v)                                                            \
-  X(I64, int64_t, to_i64(v), v)                                                                       \
-  X(F16, uint16_t, ait_f32_to_f16((float)v), ait_f32_to_f16((float)v))                                \
-  X(BF16, uint16_t, ait_f32_to_bf16((float)v), ait_f32_to_bf16((float)v))                             \
-  X(F32, float, (float)v, (float)v)                                                                   \
-  X(F64, double, v, (double)v)                                                                        \
-  X(F8E4M3FN, uint8_t, ait_f32_to_f8((float)v, AIT_F8E4M3FN), ait_f32_to_f8((float)v, AIT_F8E4M3FN))  \
-  X(F8E5M2, uint8_t, ait_f32_to_f8((float)v, AIT_F8E5M2), ait_f32_to_f8((float)v, AIT_F8E5M2))        \
+#define STORE_DTYPES(X)                                                                                    \
+  X(BOOL, uint8_t, (uint8_t)(v != 0), (uint8_t)(v != 0))                                                   \
+  X(U8, uint8_t, (uint8_t)to_i32(v), (uint8_t)v)                                                           \
+  X(I8, int8_t, (int8_t)to_i32(v), (int8_t)v)                                                              \
+  X(U16, uint16_t, (uint16_t)to_i32(v), (uint16_t)v)                                                       \
+  X(I16, int16_t, (int16_t)to_i32(v), (int16_t)v)                                                          \
+  X(U32, uint32_t, (uint32_t)to_i64(v), (uint32_t)v)                                                       \
+  X(I32, int32_t, to_i32(v), (int32_t)v)                                                                   \
+  X(U64, uint64_t, to_u64(v), (uint64_t)v)                                                                 \
+  X(I64, int64_t, to_i64(v), v)                                                                            \
+  X(F16, uint16_t, ait_f32_to_f16((float)v), ait_f32_to_f16((float)v))                                     \
+  X(BF16, uint16_t, ait_f32_to_bf16((float)v), ait_f32_to_bf16((float)v))                                  \
+  X(F32, float, (float)v, (float)v)                                                                        \
+  X(F64, double, v, (double)v)                                                                             \
+  X(F8E4M3FN, uint8_t, ait_f32_to_f8((float)v, AIT_F8E4M3FN), ait_f32_to_f8((float)v, AIT_F8E4M3FN))       \
+  X(F8E5M2, uint8_t, ait_f32_to_f8((float)v, AIT_F8E5M2), ait_f32_to_f8((float)v, AIT_F8E5M2))             \
   X(F8E4M3FNUZ, uint8_t, ait_f32_to_f8((float)v, AIT_F8E4M3FNUZ), ait_f32_to_f8((float)v, AIT_F8E4M3FNUZ)) \
   X(F8E5M2FNUZ, uint8_t, ait_f32_to_f8((float)v, AIT_F8E5M2FNUZ), ait_f32_to_f8((float)v, AIT_F8E5M2FNUZ)) \
   X(F8E8M0FNU, uint8_t, ait_f32_to_f8((float)v, AIT_F8E8M0FNU), ait_f32_to_f8((float)v, AIT_F8E8M0FNU))
 
-#define STORE_F(name, type, from_f, from_i)    \
-  case AIT_##name: {                           \
-    type *d = dst;                             \
-    for (int64_t k = 0; k < n; ++k) {          \
-      double v = src[k];                       \
-      d[k * stride] = from_f;                  \
-    }                                          \
-    break;                                     \
+#define STORE_F(name, type, from_f, from_i) \
+  case AIT_##name: {                        \
+    type *d = dst;                          \
+    for (int64_t k = 0; k < n; ++k) {       \
+      double v = src[k];                    \
+      d[k * stride] = from_f;               \
+    }                                       \
+    break;                                  \
   }
-#define STORE_I(name, type, from_f, from_i)    \
-  case AIT_##name: {                           \
-    type *d = dst;                             \
-    for (int64_t k = 0; k < n; ++k) {          \
-      int64_t v = src[k];                      \
-      d[k * stride] = from_i;                  \
-    }                                          \
-    break;                                     \
+#define STORE_I(name, type, from_f, from_i) \
+  case AIT_##name: {                        \
+    type *d = dst;                          \
+    for (int64_t k = 0; k < n; ++k) {       \
+      int64_t v = src[k];                   \
+      d[k * stride] = from_i;               \
+    }                                       \
+    break;                                  \
   }
 
 static void set_complex(void *dst, ait_dtype dtype, int64_t index, double re, double im) {
@@ -143,16 +143,16 @@ static void set_complex(void *dst, ait_dtype dtype, int64_t index, double re, do
 static void store_f(void *dst, ait_dtype dtype, int64_t stride, int64_t n, const double *src) {
   switch (dtype) {
     STORE_DTYPES(STORE_F)
-  default:
-    for (int64_t k = 0; k < n; ++k) set_complex(dst, dtype, k * stride, src[k], 0);
+    default:
+      for (int64_t k = 0; k < n; ++k) set_complex(dst, dtype, k * stride, src[k], 0);
   }
 }
 
 static void store_i(void *dst, ait_dtype dtype, int64_t stride, int64_t n, const int64_t *src) {
   switch (dtype) {
     STORE_DTYPES(STORE_I)
-  default:
-    for (int64_t k = 0; k < n; ++k) set_complex(dst, dtype, k * stride, (double)src[k], 0);
+    default:
+      for (int64_t k = 0; k < n; ++k) set_complex(dst, dtype, k * stride, (double)src[k], 0);
   }
 }
 
@@ -246,16 +246,16 @@ void ait_ref_store(const ait_tensor *t, int64_t start, int64_t n, ait_ref_domain
 
 void ait_ref_round_to(ait_dtype dtype, int64_t n, double *values) {
   switch (dtype) {
-  case AIT_F32:
-    for (int64_t k = 0; k < n; ++k) values[k] = (double)(float)values[k];
-    break;
-  case AIT_F16:
-    for (int64_t k = 0; k < n; ++k) values[k] = (double)ait_f16_to_f32(ait_f32_to_f16((float)values[k]));
-    break;
-  case AIT_BF16:
-    for (int64_t k = 0; k < n; ++k) values[k] = (double)ait_bf16_to_f32(ait_f32_to_bf16((float)values[k]));
-    break;
-  default: break;
+    case AIT_F32:
+      for (int64_t k = 0; k < n; ++k) values[k] = (double)(float)values[k];
+      break;
+    case AIT_F16:
+      for (int64_t k = 0; k < n; ++k) values[k] = (double)ait_f16_to_f32(ait_f32_to_f16((float)values[k]));
+      break;
+    case AIT_BF16:
+      for (int64_t k = 0; k < n; ++k) values[k] = (double)ait_bf16_to_f32(ait_f32_to_bf16((float)values[k]));
+      break;
+    default: break;
   }
 }
 
@@ -282,19 +282,19 @@ static void move_run(char *dst, int64_t dst_stride, const char *src, int64_t src
     memcpy(dst, src, (size_t)n * size);
     return;
   }
-#define MOVE(type)                                                                         \
-  {                                                                                        \
-    type *d = (type *)(void *)dst;                                                         \
-    const type *s = (const type *)(const void *)src;                                       \
-    for (int64_t k = 0; k < n; ++k) d[k * dst_stride] = s[k * src_stride];                 \
-    break;                                                                                 \
+#define MOVE(type)                                                         \
+  {                                                                        \
+    type *d = (type *)(void *)dst;                                         \
+    const type *s = (const type *)(const void *)src;                       \
+    for (int64_t k = 0; k < n; ++k) d[k * dst_stride] = s[k * src_stride]; \
+    break;                                                                 \
   }
   switch (size) {
-  case 1: MOVE(uint8_t)
-  case 2: MOVE(uint16_t)
-  case 4: MOVE(uint32_t)
-  case 8: MOVE(uint64_t)
-  default: MOVE(double complex)
+    case 1: MOVE(uint8_t)
+    case 2: MOVE(uint16_t)
+    case 4: MOVE(uint32_t)
+    case 8: MOVE(uint64_t)
+    default: MOVE(double complex)
   }
 #undef MOVE
 }

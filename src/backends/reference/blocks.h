@@ -37,7 +37,8 @@ void ait_ref_round_to(ait_dtype dtype, int64_t n, double *values);
 ait_status ait_ref_move(const ait_ref_call *call, const ait_tensor *dst, const ait_tensor *src) AIT_MUST_USE;
 /* A contiguous copy as result k. */
 ait_status ait_ref_copy_result(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *src) AIT_MUST_USE;
-/* A new tensor of the shape of `like` as result k, its elements laid out in the order of `like`'s strides as torch's preserve_format does. */
+/* A new tensor of the shape of `like` as result k, its elements laid out in the order of `like`'s strides as torch's preserve_format does.
+ */
 ait_status ait_ref_new_like(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *like, ait_tensor *out) AIT_MUST_USE;
 /* Sets every element. */
 ait_status ait_ref_set_all(const ait_ref_call *call, const ait_tensor *dst, const ait_ref_scalar *value) AIT_MUST_USE;

@@ -18,7 +18,8 @@ static ait_status find_functions(const ait_region *region, ait_ref_fn *functions
   for (uint32_t n = 0; n < region->node_count; ++n) {
     functions[n] = ait_ref_find(region->nodes[n].op);
     if (!functions[n])
-      return ait_error(AIT_CODE_UNSUPPORTED, "node '%s': the reference backend has no operator '%s'", region->nodes[n].name, region->nodes[n].op);
+      return ait_error(AIT_CODE_UNSUPPORTED, "node '%s': the reference backend has no operator '%s'", region->nodes[n].name,
+                       region->nodes[n].op);
   }
   return AIT_OK;
 }
@@ -157,7 +158,8 @@ static ait_status cast_operand(ait_ref_frame *f, const ait_arg *arg, ait_dtype d
 /* Conversions state their dtype themselves; in-place nodes write into their operand. */
 static bool takes_casts(const ait_region_node *node) {
   return !(node->flags & AIT_NODE_INPLACE) && !ait_starts_with(node->op, "aten.to.") && !ait_starts_with(node->op, "aten._to_copy") &&
-         !ait_starts_with(node->op, "aten.type_as") && !ait_starts_with(node->op, "aten.copy") && !ait_starts_with(node->op, "higher_order.");
+         !ait_starts_with(node->op, "aten.type_as") && !ait_starts_with(node->op, "aten.copy") &&
+         !ait_starts_with(node->op, "higher_order.");
 }
 
 static ait_status cast_operands(ait_ref_frame *f, const ait_region_node *node, cast_values *casts) {
@@ -225,7 +227,8 @@ static bool bind_dim(const ait_region *region, ait_dim dim, int64_t size, int64_
 static bool bind_input(const ait_region *region, uint32_t id, const ait_ref_value *value, int64_t *symbols) {
   const ait_region_value *declared = &region->values[id];
   bool bound = false;
-  if (value->type == AIT_TYPE_INT && declared->type == AIT_TYPE_INT && declared->shape) return bind_dim(region, declared->shape[0], value->as.i, symbols);
+  if (value->type == AIT_TYPE_INT && declared->type == AIT_TYPE_INT && declared->shape)
+    return bind_dim(region, declared->shape[0], value->as.i, symbols);
   if (value->type != AIT_TYPE_TENSOR || declared->rank != value->as.tensor.rank) return false;
   for (int32_t d = 0; d < declared->rank; ++d) bound |= bind_dim(region, declared->shape[d], value->as.tensor.shape[d], symbols);
   return bound;
@@ -269,23 +272,24 @@ static ait_status list_value(const ait_ref_call *call, const ait_arg *arg, ait_r
 ait_status ait_ref_arg_value(const ait_ref_call *call, const ait_arg *arg, ait_ref_value *out) {
   *out = (ait_ref_value){0};
   switch (arg->kind) {
-  case AIT_ARG_VALUE:
-    if (arg->as.value >= call->region->value_count) return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "value %u is not there", arg->as.value);
-    return ait_ref_value_retain(call->allocator, &call->run->values[arg->as.value], out);
-  case AIT_ARG_INT: *out = (ait_ref_value){.type = AIT_TYPE_INT, .as.i = arg->as.i}; return AIT_OK;
-  case AIT_ARG_FLOAT: *out = (ait_ref_value){.type = AIT_TYPE_FLOAT, .as.f = arg->as.f}; return AIT_OK;
-  case AIT_ARG_BOOL: *out = (ait_ref_value){.type = AIT_TYPE_BOOL, .as.b = arg->as.b}; return AIT_OK;
-  case AIT_ARG_COMPLEX:
-    *out = (ait_ref_value){.type = AIT_TYPE_FLOAT, .is_complex = true, .as.c = {arg->as.complex[0], arg->as.complex[1]}};
-    return AIT_OK;
-  case AIT_ARG_STRING: *out = (ait_ref_value){.type = AIT_TYPE_STRING, .as.s = arg->as.string}; return AIT_OK;
-  case AIT_ARG_DIM:
-    out->type = AIT_TYPE_INT;
-    if (!ait_dim_eval(call->region->dims, call->run->symbols, arg->as.dim, &out->as.i))
-      return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "a size depends on a symbol that no input determines");
-    return AIT_OK;
-  case AIT_ARG_LIST: return list_value(call, arg, out);
-  default: return AIT_OK;
+    case AIT_ARG_VALUE:
+      if (arg->as.value >= call->region->value_count)
+        return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "value %u is not there", arg->as.value);
+      return ait_ref_value_retain(call->allocator, &call->run->values[arg->as.value], out);
+    case AIT_ARG_INT: *out = (ait_ref_value){.type = AIT_TYPE_INT, .as.i = arg->as.i}; return AIT_OK;
+    case AIT_ARG_FLOAT: *out = (ait_ref_value){.type = AIT_TYPE_FLOAT, .as.f = arg->as.f}; return AIT_OK;
+    case AIT_ARG_BOOL: *out = (ait_ref_value){.type = AIT_TYPE_BOOL, .as.b = arg->as.b}; return AIT_OK;
+    case AIT_ARG_COMPLEX:
+      *out = (ait_ref_value){.type = AIT_TYPE_FLOAT, .is_complex = true, .as.c = {arg->as.complex[0], arg->as.complex[1]}};
+      return AIT_OK;
+    case AIT_ARG_STRING: *out = (ait_ref_value){.type = AIT_TYPE_STRING, .as.s = arg->as.string}; return AIT_OK;
+    case AIT_ARG_DIM:
+      out->type = AIT_TYPE_INT;
+      if (!ait_dim_eval(call->region->dims, call->run->symbols, arg->as.dim, &out->as.i))
+        return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "a size depends on a symbol that no input determines");
+      return AIT_OK;
+    case AIT_ARG_LIST: return list_value(call, arg, out);
+    default: return AIT_OK;
   }
 }
 
@@ -313,7 +317,8 @@ static ait_status place_inputs(const ait_ref_call *call, const ait_region *regio
 }
 
 static ait_status take_outputs(ait_ref_frame *frame, ait_ref_value *outputs) {
-  struct ait_ref_run run = {frame->region, frame->values, frame->symbols, frame->allocator, frame->pool, frame->fp64, frame->depth, frame->draws};
+  struct ait_ref_run run = {frame->region, frame->values, frame->symbols, frame->allocator,
+                            frame->pool,   frame->fp64,   frame->depth,   frame->draws};
   static const ait_region_node output_node = {.op = "output", .name = "output"};
   ait_ref_call call = {&run, frame->region, &output_node, NULL, frame->allocator, frame->pool, frame->fp64};
   for (uint32_t i = 0; i < frame->region->output_count; ++i) AIT_TRY(ait_ref_arg_value(&call, &frame->region->outputs[i].arg, &outputs[i]));
@@ -322,7 +327,8 @@ static ait_status take_outputs(ait_ref_frame *frame, ait_ref_value *outputs) {
 
 ait_status ait_ref_call_region(const ait_ref_call *call, const ait_region *region, const ait_ref_value *inputs, uint32_t input_count,
                                bool autocast, ait_ref_value *outputs) {
-  if (call->run->depth >= AIT_REF_MAX_DEPTH) return ait_ref_error(call, AIT_CODE_LIMIT, "graphs are nested more than %d deep", AIT_REF_MAX_DEPTH);
+  if (call->run->depth >= AIT_REF_MAX_DEPTH)
+    return ait_ref_error(call, AIT_CODE_LIMIT, "graphs are nested more than %d deep", AIT_REF_MAX_DEPTH);
   if (input_count != region->input_count)
     return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "a nested graph takes %u inputs, %u are given", region->input_count, input_count);
   ait_allocator a = call->allocator;

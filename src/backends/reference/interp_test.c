@@ -7,17 +7,27 @@
 
 #include <cmocka.h> /* needs the headers above */
 
-#define VALUE(v) {.kind = AIT_ARG_VALUE, .as.value = (v)}
-#define INT(v) {.kind = AIT_ARG_INT, .as.i = (v)}
-#define LIST(items) {.kind = AIT_ARG_LIST, .count = AIT_COUNT(items), .as.list = (items)}
-#define NODE(op_, flags_, args_, result_) \
-  {.op = op_, .flags = flags_, .arg_count = AIT_COUNT(args_), .args = args_, .result_count = 1, .results = result_, .name = "n", .module = "m"}
-#define OUTPUT(v) {.arg = VALUE(v), .kind = AIT_OUTPUT_USER, .name = "y", .user_index = 0}
-#define F32_VALUE {.name = "x", .type = AIT_TYPE_TENSOR, .dtype = AIT_F32, .rank = -1}
-#define REGION(values_, nodes_, inputs_, outputs_)                                                                      \
-  {.struct_size = sizeof(ait_region), .version = AIT_REGION_VERSION, .name = "test", .value_count = AIT_COUNT(values_), \
-   .values = values_, .node_count = AIT_COUNT(nodes_), .nodes = nodes_, .input_count = AIT_COUNT(inputs_),              \
-   .inputs = inputs_, .output_count = AIT_COUNT(outputs_), .outputs = outputs_}
+#define VALUE(v) \
+  { .kind = AIT_ARG_VALUE, .as.value = (v) }
+#define INT(v) \
+  { .kind = AIT_ARG_INT, .as.i = (v) }
+#define LIST(items) \
+  { .kind = AIT_ARG_LIST, .count = AIT_COUNT(items), .as.list = (items) }
+#define NODE(op_, flags_, args_, result_)                                                                                         \
+  {                                                                                                                               \
+    .op = op_, .flags = flags_, .arg_count = AIT_COUNT(args_), .args = args_, .result_count = 1, .results = result_, .name = "n", \
+    .module = "m"                                                                                                                 \
+  }
+#define OUTPUT(v) \
+  { .arg = VALUE(v), .kind = AIT_OUTPUT_USER, .name = "y", .user_index = 0 }
+#define F32_VALUE \
+  { .name = "x", .type = AIT_TYPE_TENSOR, .dtype = AIT_F32, .rank = -1 }
+#define REGION(values_, nodes_, inputs_, outputs_)                                                                             \
+  {                                                                                                                            \
+    .struct_size = sizeof(ait_region), .version = AIT_REGION_VERSION, .name = "test", .value_count = AIT_COUNT(values_),       \
+    .values = values_, .node_count = AIT_COUNT(nodes_), .nodes = nodes_, .input_count = AIT_COUNT(inputs_), .inputs = inputs_, \
+    .output_count = AIT_COUNT(outputs_), .outputs = outputs_                                                                   \
+  }
 
 static ait_status no_weight(void *ctx, const char *name, ait_tensor *out) {
   AIT_UNUSED(ctx);
@@ -34,8 +44,13 @@ static ait_status run_region(const ait_region *region, bool fp64, const ait_valu
   ait_blob blob = {0};
   void *loaded = NULL, *instance = NULL;
   AIT_TRY(b->compile(region, &options, &blob));
-  ait_load_context load = {.struct_size = sizeof load, .allocator = a, .weights = weights, .blob = blob.data, .blob_size = blob.size,
-                           .option_count = 1, .options = &precision};
+  ait_load_context load = {.struct_size = sizeof load,
+                           .allocator = a,
+                           .weights = weights,
+                           .blob = blob.data,
+                           .blob_size = blob.size,
+                           .option_count = 1,
+                           .options = &precision};
   ait_status status = b->load(&load, &loaded);
   if (status == AIT_OK) status = b->instance_create(loaded, a, &instance);
   ait_run_context run = {.struct_size = sizeof run, .allocator = a, .inputs = inputs, .outputs = outputs};
@@ -108,7 +123,8 @@ static void test_branch_on_size(void **state) {
   static const ait_region_output branch_output[] = {OUTPUT(1)}, outputs[] = {OUTPUT(3)};
   ait_region when_true = REGION(tensor, add_node, inputs, branch_output), when_false = REGION(tensor, sub_node, inputs, branch_output);
   const ait_arg size[] = {VALUE(0), INT(0)}, compare[] = {VALUE(1), INT(2)}, operands[] = {VALUE(0)};
-  const ait_arg cond[] = {VALUE(2), {.kind = AIT_ARG_GRAPH, .as.graph = &when_true}, {.kind = AIT_ARG_GRAPH, .as.graph = &when_false}, LIST(operands)};
+  const ait_arg cond[] = {
+      VALUE(2), {.kind = AIT_ARG_GRAPH, .as.graph = &when_true}, {.kind = AIT_ARG_GRAPH, .as.graph = &when_false}, LIST(operands)};
   const ait_region_node nodes[] = {NODE("aten.sym_size.int", 0, size, r1), NODE("_operator.gt", 0, compare, r2),
                                    NODE("higher_order.cond", 0, cond, r3)};
   const ait_region_value values[] = {tensor[0], {.name = "n", .type = AIT_TYPE_INT}, {.name = "b", .type = AIT_TYPE_BOOL}, F32_VALUE};
@@ -129,7 +145,8 @@ static void test_branch_on_size(void **state) {
 static void test_assertion_names_node_and_module(void **state) {
   AIT_UNUSED(state);
   static const char message[] = "u0 >= 1";
-  static const ait_arg check[] = {{.kind = AIT_ARG_BOOL, .as.b = false}, {.kind = AIT_ARG_STRING, .count = sizeof message - 1, .as.string = message}};
+  static const ait_arg check[] = {{.kind = AIT_ARG_BOOL, .as.b = false},
+                                  {.kind = AIT_ARG_STRING, .count = sizeof message - 1, .as.string = message}};
   static const ait_region_node nodes[] = {
       {.op = "aten._assert_scalar", .arg_count = 2, .args = check, .name = "check_1", .module = "encoder.layer"}};
   static const ait_region_value values[] = {F32_VALUE};
@@ -182,8 +199,8 @@ static void test_missing_operator_is_noted(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_writes_through_views),  cmocka_unit_test(test_in_place_view), cmocka_unit_test(test_branch_on_size),
-      cmocka_unit_test(test_assertion_names_node_and_module), cmocka_unit_test(test_index_errors), cmocka_unit_test(test_missing_operator_is_noted)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_writes_through_views), cmocka_unit_test(test_in_place_view),
+                                     cmocka_unit_test(test_branch_on_size),       cmocka_unit_test(test_assertion_names_node_and_module),
+                                     cmocka_unit_test(test_index_errors),         cmocka_unit_test(test_missing_operator_is_noted)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

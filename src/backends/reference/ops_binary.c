@@ -8,25 +8,25 @@ static ait_status binary(ait_ref_call *call, bool to_bool, const ait_ref_kernels
   return ait_ref_map_args(call, 2, to_bool, kernels, (ait_ref_params){0});
 }
 
-#define ANY_DOMAIN(name, real, whole, complex_)                                                                 \
-  AIT_REF_LOOP_F(f_##name, real)                                                                                \
-  AIT_REF_LOOP_I(i_##name, whole)                                                                               \
-  AIT_REF_LOOP_C(c_##name, complex_)                                                                            \
+#define ANY_DOMAIN(name, real, whole, complex_) \
+  AIT_REF_LOOP_F(f_##name, real)                \
+  AIT_REF_LOOP_I(i_##name, whole)               \
+  AIT_REF_LOOP_C(c_##name, complex_)            \
   static const ait_ref_kernels k_##name = {f_##name, i_##name, c_##name, AIT_REF_F, AIT_REF_I, AIT_REF_C};
-#define REAL_AND_WHOLE(name, real, whole)                                                                       \
-  AIT_REF_LOOP_F(f_##name, real)                                                                                \
-  AIT_REF_LOOP_I(i_##name, whole)                                                                               \
+#define REAL_AND_WHOLE(name, real, whole) \
+  AIT_REF_LOOP_F(f_##name, real)          \
+  AIT_REF_LOOP_I(i_##name, whole)         \
   static const ait_ref_kernels k_##name = {.f = f_##name, .i = i_##name, .out_f = AIT_REF_F, .out_i = AIT_REF_I};
-#define REAL(name, real)                                                                                        \
-  AIT_REF_LOOP_F(f_##name, real)                                                                                \
+#define REAL(name, real)         \
+  AIT_REF_LOOP_F(f_##name, real) \
   static const ait_ref_kernels k_##name = {.f = f_##name, .out_f = AIT_REF_F};
-#define WHOLE(name, whole)                                                                                      \
-  AIT_REF_LOOP_I(i_##name, whole)                                                                               \
+#define WHOLE(name, whole)        \
+  AIT_REF_LOOP_I(i_##name, whole) \
   static const ait_ref_kernels k_##name = {.i = i_##name, .out_i = AIT_REF_I};
-#define PREDICATE(name, real, whole, complex_)                                                                  \
-  AIT_REF_LOOP(f_##name, double, int64_t, real)                                                                 \
-  AIT_REF_LOOP(i_##name, int64_t, int64_t, whole)                                                               \
-  AIT_REF_LOOP(c_##name, double complex, int64_t, complex_)                                                     \
+#define PREDICATE(name, real, whole, complex_)              \
+  AIT_REF_LOOP(f_##name, double, int64_t, real)             \
+  AIT_REF_LOOP(i_##name, int64_t, int64_t, whole)           \
+  AIT_REF_LOOP(c_##name, double complex, int64_t, complex_) \
   static const ait_ref_kernels k_##name = {f_##name, i_##name, c_##name, AIT_REF_I, AIT_REF_I, AIT_REF_I};
 #define FUNCTION(name) \
   ait_status ait_ref_##name(ait_ref_call *call) { return binary(call, false, &k_##name); }
@@ -40,9 +40,9 @@ static ait_status binary(ait_ref_call *call, bool to_bool, const ait_ref_kernels
 
 /* ---- add, sub, mul ------------------------------------------------------------------------------------------------------------------*/
 ANY_DOMAIN(add, a + b, ADD(a, b), a + b)
-ANY_DOMAIN(add_scaled, a + c * b, ADD(a, MUL(c, b)), a + c *b)
+ANY_DOMAIN(add_scaled, a + c * b, ADD(a, MUL(c, b)), a + c * b)
 ANY_DOMAIN(sub, a - b, SUB(a, b), a - b)
-ANY_DOMAIN(sub_scaled, a - c * b, SUB(a, MUL(c, b)), a - c *b)
+ANY_DOMAIN(sub_scaled, a - c * b, SUB(a, MUL(c, b)), a - c * b)
 ANY_DOMAIN(mul, a *b, MUL(a, b), a *b)
 FUNCTION(mul)
 
@@ -262,14 +262,15 @@ WHOLE(shift_right, shift_right(a, b, p->dtype))
 FUNCTION(shift_left)
 FUNCTION(shift_right)
 
-/* ---- choice ----------------------------------------------------------------------------------------------------------------------------*/
-#define CHOICE(name, type)                                                                        \
-  static void name(int64_t n, void *out, void *const *in, const ait_ref_params *p) {              \
-    const int64_t *condition = in[0];                                                             \
-    const type *x = in[1], *y = in[2];                                                            \
-    type *o = out;                                                                                \
-    AIT_UNUSED(p);                                                                                \
-    for (int64_t k = 0; k < n; ++k) o[k] = condition[k] ? x[k] : y[k];                            \
+/* ---- choice
+ * ----------------------------------------------------------------------------------------------------------------------------*/
+#define CHOICE(name, type)                                                           \
+  static void name(int64_t n, void *out, void *const *in, const ait_ref_params *p) { \
+    const int64_t *condition = in[0];                                                \
+    const type *x = in[1], *y = in[2];                                               \
+    type *o = out;                                                                   \
+    AIT_UNUSED(p);                                                                   \
+    for (int64_t k = 0; k < n; ++k) o[k] = condition[k] ? x[k] : y[k];               \
   }
 CHOICE(f_where, double)
 CHOICE(i_where, int64_t)
@@ -289,7 +290,8 @@ static ait_status choose(ait_ref_call *call, uint32_t condition, uint32_t when_t
 ait_status ait_ref_where(ait_ref_call *call) { return choose(call, 0, 1, 2); }
 ait_status ait_ref_masked_fill(ait_ref_call *call) { return choose(call, 1, 2, 0); }
 
-/* ---- three and more operands -----------------------------------------------------------------------------------------------------------*/
+/* ---- three and more operands
+ * -----------------------------------------------------------------------------------------------------------*/
 REAL_AND_WHOLE(clamp, smaller(larger(a, b), c), (a > b ? a : b) < c ? (a > b ? a : b) : c)
 
 /* Bounds are arguments low and high; AIT_NO_INDEX: there is none. */
@@ -314,24 +316,25 @@ ait_status ait_ref_clamp_max(ait_ref_call *call) { return clamp_to(call, AIT_NO_
 static ait_status ternary(ait_ref_call *call, uint32_t count, const ait_ref_kernels *kernels) {
   return ait_ref_map_args(call, count, false, kernels, (ait_ref_params){0});
 }
-ANY_DOMAIN(lerp, fabs(c) < 0.5 ? a + c * (b - a) : b - (b - a) * (1 - c), a + c * (b - a), cabs(c) < 0.5 ? a + c * (b - a) : b - (b - a) * (1 - c))
+ANY_DOMAIN(lerp, fabs(c) < 0.5 ? a + c * (b - a) : b - (b - a) * (1 - c), a + c * (b - a),
+           cabs(c) < 0.5 ? a + c * (b - a) : b - (b - a) * (1 - c))
 ait_status ait_ref_lerp(ait_ref_call *call) { return ternary(call, 3, &k_lerp); }
 
-#define WITH_VALUE(name, type, expression)                                                        \
-  static void name(int64_t n, void *out, void *const *in, const ait_ref_params *p) {              \
-    const type *x = in[0], *y = in[1], *z = in[2], *w = in[3];                                    \
-    type *o = out;                                                                                \
-    AIT_UNUSED(p);                                                                                \
-    for (int64_t k = 0; k < n; ++k) {                                                             \
-      const type a = x[k], b = y[k], c = z[k], value = w[k];                                      \
-      o[k] = (expression);                                                                        \
-    }                                                                                             \
+#define WITH_VALUE(name, type, expression)                                           \
+  static void name(int64_t n, void *out, void *const *in, const ait_ref_params *p) { \
+    const type *x = in[0], *y = in[1], *z = in[2], *w = in[3];                       \
+    type *o = out;                                                                   \
+    AIT_UNUSED(p);                                                                   \
+    for (int64_t k = 0; k < n; ++k) {                                                \
+      const type a = x[k], b = y[k], c = z[k], value = w[k];                         \
+      o[k] = (expression);                                                           \
+    }                                                                                \
   }
 WITH_VALUE(f_addcmul, double, a + value * b * c)
 WITH_VALUE(i_addcmul, int64_t, ADD(a, MUL(value, MUL(b, c))))
-WITH_VALUE(c_addcmul, double complex, a + value *b *c)
+WITH_VALUE(c_addcmul, double complex, a + value * b * c)
 WITH_VALUE(f_addcdiv, double, a + value * (b / c))
-WITH_VALUE(c_addcdiv, double complex, a + value *(b / c))
+WITH_VALUE(c_addcdiv, double complex, a + value * (b / c))
 static const ait_ref_kernels k_addcmul = {f_addcmul, i_addcmul, c_addcmul, AIT_REF_F, AIT_REF_I, AIT_REF_C};
 static const ait_ref_kernels k_addcdiv = {.f = f_addcdiv, .c = c_addcdiv, .out_f = AIT_REF_F, .out_c = AIT_REF_C};
 ait_status ait_ref_addcmul(ait_ref_call *call) { return ternary(call, 4, &k_addcmul); }
@@ -357,7 +360,8 @@ ait_status ait_ref_isclose(ait_ref_call *call) {
   return ait_ref_map_args(call, 2, true, &k_isclose, params);
 }
 
-/* ---- complex numbers from parts ----------------------------------------------------------------------------------------------------------*/
+/* ---- complex numbers from parts
+ * ----------------------------------------------------------------------------------------------------------*/
 AIT_REF_LOOP_C(c_complex, __builtin_complex(creal(a), creal(b)))
 AIT_REF_LOOP_C(c_polar, __builtin_complex(creal(a) * cos(creal(b)), creal(a) * sin(creal(b))))
 static const ait_ref_kernels k_complex = {.c = c_complex, .out_c = AIT_REF_C}, k_polar = {.c = c_polar, .out_c = AIT_REF_C};

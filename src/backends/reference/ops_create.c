@@ -121,8 +121,10 @@ ait_status ait_ref_empty_permuted(ait_ref_call *call) {
   return status;
 }
 
-/* ---- sequences -----------------------------------------------------------------------------------------------------------------------------*/
-static ait_status arange(ait_ref_call *call, const ait_ref_scalar *start, const ait_ref_scalar *end, const ait_ref_scalar *step, ait_dtype dtype) {
+/* ---- sequences
+ * -----------------------------------------------------------------------------------------------------------------------------*/
+static ait_status arange(ait_ref_call *call, const ait_ref_scalar *start, const ait_ref_scalar *end, const ait_ref_scalar *step,
+                         ait_dtype dtype) {
   if (step->f == 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a step of zero");
   bool whole = start->kind != AIT_KIND_FLOAT && end->kind != AIT_KIND_FLOAT && step->kind != AIT_KIND_FLOAT;
   if ((step->f > 0) != (end->f >= start->f) && end->f != start->f)
@@ -237,7 +239,8 @@ ait_status ait_ref_fill_diagonal_(ait_ref_call *call) {
   return AIT_OK;
 }
 
-/* ---- diagonals and triangles -----------------------------------------------------------------------------------------------------------------*/
+/* ---- diagonals and triangles
+ * -----------------------------------------------------------------------------------------------------------------*/
 /* Zero outside the triangle: keeps columns up to row + diagonal (lower), or from it on (upper). */
 static ait_status triangle(ait_ref_call *call, bool upper) {
   const ait_tensor *t;
@@ -261,6 +264,34 @@ static ait_status triangle(ait_ref_call *call, bool upper) {
 }
 ait_status ait_ref_tril(ait_ref_call *call) { return triangle(call, false); }
 ait_status ait_ref_triu(ait_ref_call *call) { return triangle(call, true); }
+
+/* (rows, columns, offset): row and column numbers of the triangle's elements, [2, count]. */
+static ait_status triangle_indices(ait_ref_call *call, bool upper) {
+  int64_t rows, columns, offset, count = 0, at = 0;
+  ait_tensor out;
+  AIT_TRY(ait_ref_int(call, 0, &rows));
+  AIT_TRY(ait_ref_int(call, 1, &columns));
+  AIT_TRY(ait_ref_int_or(call, 2, 0, &offset));
+  if (rows < 0 || columns < 0 || rows > INT32_MAX || columns > INT32_MAX || offset > INT32_MAX || offset < -INT32_MAX)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%lld rows, %lld columns", (long long)rows, (long long)columns);
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t cut = r + offset + !upper;
+    cut = cut < 0 ? 0 : cut > columns ? columns : cut;
+    count += upper ? columns - cut : cut;
+  }
+  AIT_TRY(ait_ref_new(call, 0, dtype_for(call, 3, AIT_I64), 2, (int64_t[2]){2, count}, &out));
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t cut = r + offset + !upper;
+    cut = cut < 0 ? 0 : cut > columns ? columns : cut;
+    for (int64_t c = upper ? cut : 0, end = upper ? columns : cut; c < end; ++c, ++at) {
+      ait_ref_store(&out, at, 1, AIT_REF_I, &r);
+      ait_ref_store(&out, count + at, 1, AIT_REF_I, &c);
+    }
+  }
+  return AIT_OK;
+}
+ait_status ait_ref_tril_indices(ait_ref_call *call) { return triangle_indices(call, false); }
+ait_status ait_ref_triu_indices(ait_ref_call *call) { return triangle_indices(call, true); }
 
 /* The last dim becomes the diagonal `offset` of the dims dim1 and dim2 of the result. */
 static ait_status embed_diagonal(ait_ref_call *call, const ait_tensor *t, int64_t offset, int64_t dim1, int64_t dim2) {

@@ -3,7 +3,8 @@
 #include "backends/reference/interp.h"
 #include "backends/reference/shapes.h"
 
-/* ---- lists of values -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- lists of values
+ * -----------------------------------------------------------------------------------------------------------------------*/
 typedef struct value_list {
   ait_ref_value *items;
   uint32_t count;
@@ -58,7 +59,8 @@ static ait_status graph_arg(const ait_ref_call *call, uint32_t arg, const ait_re
 }
 
 /* Calls a graph; *outputs is created. */
-static ait_status call_graph(const ait_ref_call *call, const ait_region *graph, const value_list *inputs, bool autocast, value_list *outputs) {
+static ait_status call_graph(const ait_ref_call *call, const ait_region *graph, const value_list *inputs, bool autocast,
+                             value_list *outputs) {
   AIT_TRY(list_create(call, graph->output_count, outputs));
   ait_status status = ait_ref_call_region(call, graph, inputs->items, inputs->count, autocast, outputs->items);
   if (status != AIT_OK) list_release(call, outputs);
@@ -84,7 +86,8 @@ static ait_status truth_of(const ait_ref_call *call, const ait_ref_value *v, boo
   return AIT_OK;
 }
 
-/* ---- branches and wrappers -----------------------------------------------------------------------------------------------------------------*/
+/* ---- branches and wrappers
+ * -----------------------------------------------------------------------------------------------------------------*/
 /* (pred, true_graph, false_graph, [operands]) */
 ait_status ait_ref_branch(ait_ref_call *call) {
   bool pred;
@@ -162,7 +165,8 @@ ait_status ait_ref_with_effects(ait_ref_call *call) {
   return fn(&inner_call);
 }
 
-/* ---- loops -----------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- loops
+ * -----------------------------------------------------------------------------------------------------------------------------------*/
 /* Replaces the first items by the outputs. */
 static void carry_over(const ait_ref_call *call, value_list *state, value_list *outputs, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
@@ -175,7 +179,8 @@ static void carry_over(const ait_ref_call *call, value_list *state, value_list *
 static ait_status loop_goes_on(const ait_ref_call *call, const ait_region *condition, const value_list *state, bool *out) {
   value_list outputs = {0};
   AIT_TRY(call_graph(call, condition, state, false, &outputs));
-  ait_status status = outputs.count ? truth_of(call, &outputs.items[0], out) : ait_ref_error(call, AIT_CODE_INVALID_MODEL, "the condition has no result");
+  ait_status status =
+      outputs.count ? truth_of(call, &outputs.items[0], out) : ait_ref_error(call, AIT_CODE_INVALID_MODEL, "the condition has no result");
   list_release(call, &outputs);
   return status;
 }
@@ -234,7 +239,8 @@ static ait_status mapped_size(const ait_ref_call *call, const value_list *xs, in
 }
 
 /* Puts one step's results at place i of the stacked ones, which the first step makes. */
-static ait_status stack_at(const ait_ref_call *call, value_list *stacked, const value_list *outputs, uint32_t first, int64_t i, int64_t size) {
+static ait_status stack_at(const ait_ref_call *call, value_list *stacked, const value_list *outputs, uint32_t first, int64_t i,
+                           int64_t size) {
   for (uint32_t k = 0; k < stacked->count; ++k) {
     const ait_ref_value *v = &outputs->items[first + k];
     ait_ref_value *to = &stacked->items[k];

@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* ---- indices ---------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- indices
+ * ---------------------------------------------------------------------------------------------------------------------------------*/
 /* A contiguous int64 copy of an index tensor, wrapped and checked against `size`; released by the caller. */
 static ait_status checked_index(const ait_ref_call *call, const ait_tensor *t, int64_t size, ait_tensor *out) {
   if (!ait_dtype_is_integer(t->dtype) || t->dtype == AIT_BOOL)
@@ -41,15 +42,16 @@ static ait_status nonzero_of(const ait_ref_call *call, const ait_tensor *t, ait_
 
 static void copy_element(char *to, const char *from, size_t size) {
   switch (size) {
-  case 1: *to = *from; break;
-  case 2: memcpy(to, from, 2); break;
-  case 4: memcpy(to, from, 4); break;
-  case 8: memcpy(to, from, 8); break;
-  default: memcpy(to, from, size);
+    case 1: *to = *from; break;
+    case 2: memcpy(to, from, 2); break;
+    case 4: memcpy(to, from, 4); break;
+    case 8: memcpy(to, from, 8); break;
+    default: memcpy(to, from, size);
   }
 }
 
-/* ---- gather ------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- gather
+ * ------------------------------------------------------------------------------------------------------------------------------------*/
 static ait_status gather(ait_ref_call *call, const ait_tensor *t, int32_t dim, const ait_tensor *index) {
   ait_tensor at, out;
   AIT_TRY(checked_index(call, index, t->rank ? t->shape[dim] : 1, &at));
@@ -177,15 +179,17 @@ ait_status ait_ref_take(ait_ref_call *call) {
   return AIT_OK;
 }
 
-/* ---- scatter -----------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- scatter
+ * -----------------------------------------------------------------------------------------------------------------------------------*/
 typedef enum scatter_mode { SCATTER_SET, SCATTER_ADD, SCATTER_MULTIPLY, SCATTER_MEAN, SCATTER_MAX, SCATTER_MIN } scatter_mode;
 
 static ait_status parse_mode(const ait_ref_call *call, const char *text, scatter_mode *out) {
   static const struct {
     const char *name;
     scatter_mode mode;
-  } modes[] = {{"none", SCATTER_SET},  {"add", SCATTER_ADD},   {"multiply", SCATTER_MULTIPLY}, {"sum", SCATTER_ADD},  {"prod", SCATTER_MULTIPLY},
-               {"mean", SCATTER_MEAN}, {"amax", SCATTER_MAX}, {"amin", SCATTER_MIN},          {"max", SCATTER_MAX}, {"min", SCATTER_MIN}};
+  } modes[] = {{"none", SCATTER_SET},      {"add", SCATTER_ADD},   {"multiply", SCATTER_MULTIPLY}, {"sum", SCATTER_ADD},
+               {"prod", SCATTER_MULTIPLY}, {"mean", SCATTER_MEAN}, {"amax", SCATTER_MAX},          {"amin", SCATTER_MIN},
+               {"max", SCATTER_MAX},       {"min", SCATTER_MIN}};
   *out = SCATTER_SET;
   if (!text) return AIT_OK;
   for (size_t i = 0; i < AIT_COUNT(modes); ++i)
@@ -198,34 +202,34 @@ static ait_status parse_mode(const ait_ref_call *call, const char *text, scatter
 
 static double combined_f(scatter_mode mode, double a, double b) {
   switch (mode) {
-  case SCATTER_MULTIPLY: return a * b;
-  case SCATTER_MAX: return isnan(a) || a > b ? a : b;
-  case SCATTER_MIN: return isnan(a) || a < b ? a : b;
-  default: return a + b;
+    case SCATTER_MULTIPLY: return a * b;
+    case SCATTER_MAX: return isnan(a) || a > b ? a : b;
+    case SCATTER_MIN: return isnan(a) || a < b ? a : b;
+    default: return a + b;
   }
 }
 static int64_t combined_i(scatter_mode mode, int64_t a, int64_t b) {
   switch (mode) {
-  case SCATTER_MULTIPLY: return (int64_t)((uint64_t)a * (uint64_t)b);
-  case SCATTER_MAX: return a > b ? a : b;
-  case SCATTER_MIN: return a < b ? a : b;
-  default: return (int64_t)((uint64_t)a + (uint64_t)b);
+    case SCATTER_MULTIPLY: return (int64_t)((uint64_t)a * (uint64_t)b);
+    case SCATTER_MAX: return a > b ? a : b;
+    case SCATTER_MIN: return a < b ? a : b;
+    default: return (int64_t)((uint64_t)a + (uint64_t)b);
   }
 }
 
 static void combine_element(scatter_mode mode, char *to, const char *from, ait_dtype dtype) {
   double a[2], b[2];
   switch (ait_ref_domain_of(dtype)) {
-  case AIT_REF_F: ait_element_set_f64(to, dtype, combined_f(mode, ait_element_f64(to, dtype), ait_element_f64(from, dtype))); break;
-  case AIT_REF_I: ait_element_set_i64(to, dtype, combined_i(mode, ait_element_i64(to, dtype), ait_element_i64(from, dtype))); break;
-  case AIT_REF_C: {
-    ait_element_c128(to, dtype, a);
-    ait_element_c128(from, dtype, b);
-    double complex x = __builtin_complex(a[0], a[1]), y = __builtin_complex(b[0], b[1]);
-    x = mode == SCATTER_MULTIPLY ? x * y : x + y;
-    ait_element_set_c128(to, dtype, (double[2]){creal(x), cimag(x)});
-    break;
-  }
+    case AIT_REF_F: ait_element_set_f64(to, dtype, combined_f(mode, ait_element_f64(to, dtype), ait_element_f64(from, dtype))); break;
+    case AIT_REF_I: ait_element_set_i64(to, dtype, combined_i(mode, ait_element_i64(to, dtype), ait_element_i64(from, dtype))); break;
+    case AIT_REF_C: {
+      ait_element_c128(to, dtype, a);
+      ait_element_c128(from, dtype, b);
+      double complex x = __builtin_complex(a[0], a[1]), y = __builtin_complex(b[0], b[1]);
+      x = mode == SCATTER_MULTIPLY ? x * y : x + y;
+      ait_element_set_c128(to, dtype, (double[2]){creal(x), cimag(x)});
+      break;
+    }
   }
 }
 
@@ -237,16 +241,16 @@ static void neutral_element(scatter_mode mode, char *to, ait_dtype dtype) {
   int64_t most = dtype == AIT_BOOL ? 1 : bits == 64 && !is_signed ? -1 : (int64_t)((UINT64_C(1) << (bits - is_signed)) - 1);
   if (bits == 64 && is_signed) most = INT64_MAX;
   switch (mode) {
-  case SCATTER_MULTIPLY: ait_element_set_i64(to, dtype, 1); break;
-  case SCATTER_MAX:
-    if (is_float) ait_element_set_f64(to, dtype, -INFINITY);
-    else ait_element_set_i64(to, dtype, is_signed ? -most - 1 : 0);
-    break;
-  case SCATTER_MIN:
-    if (is_float) ait_element_set_f64(to, dtype, INFINITY);
-    else ait_element_set_i64(to, dtype, most);
-    break;
-  default: ait_element_set_i64(to, dtype, 0);
+    case SCATTER_MULTIPLY: ait_element_set_i64(to, dtype, 1); break;
+    case SCATTER_MAX:
+      if (is_float) ait_element_set_f64(to, dtype, -INFINITY);
+      else ait_element_set_i64(to, dtype, is_signed ? -most - 1 : 0);
+      break;
+    case SCATTER_MIN:
+      if (is_float) ait_element_set_f64(to, dtype, INFINITY);
+      else ait_element_set_i64(to, dtype, most);
+      break;
+    default: ait_element_set_i64(to, dtype, 0);
   }
 }
 
@@ -468,7 +472,8 @@ ait_status ait_ref_put(ait_ref_call *call) {
   return status;
 }
 
-/* ---- advanced indexing ---------------------------------------------------------------------------------------------------------------------------*/
+/* ---- advanced indexing
+ * ---------------------------------------------------------------------------------------------------------------------------*/
 /* Index tensors, one for each indexed dim, broadcast to one shape: masks have become the positions of their true elements. */
 typedef struct index_plan {
   int32_t count;
@@ -539,7 +544,8 @@ static ait_status plan_indices(const ait_ref_call *call, const ait_tensor *t, co
     plan->index[i].storage = storage;
     plan->adjacent &= i == 0 || plan->dims[i] == plan->dims[i - 1] + 1;
   }
-  if (plan->rank + t->rank - plan->count > AIT_MAX_RANK) return ait_ref_error(call, AIT_CODE_LIMIT, "more than %d dimensions", AIT_MAX_RANK);
+  if (plan->rank + t->rank - plan->count > AIT_MAX_RANK)
+    return ait_ref_error(call, AIT_CODE_LIMIT, "more than %d dimensions", AIT_MAX_RANK);
   return AIT_OK;
 }
 
@@ -587,8 +593,8 @@ static void split_result(const index_plan *plan, const ait_tensor *result, int32
 typedef ait_status (*index_visit)(const ait_ref_call *call, const ait_tensor *in_tensor, const ait_tensor *in_result, bool accumulate);
 
 /* Calls visit for every combination of index values with the part of t and the part of the result that belong together. */
-static ait_status visit_indexed(const ait_ref_call *call, const index_plan *plan, const ait_tensor *t, const ait_tensor *result, int32_t lead,
-                                index_visit visit, bool accumulate) {
+static ait_status visit_indexed(const ait_ref_call *call, const index_plan *plan, const ait_tensor *t, const ait_tensor *result,
+                                int32_t lead, index_visit visit, bool accumulate) {
   ait_tensor broadcast, there, here = {.dtype = t->dtype};
   split_result(plan, result, lead, &broadcast, &there);
   for (int32_t d = 0; d < t->rank; ++d) {
@@ -647,7 +653,8 @@ ait_status ait_ref_index(ait_ref_call *call) {
   return status;
 }
 
-static ait_status put_into(const ait_ref_call *call, const ait_tensor *out, const index_plan *plan, const ait_tensor *values, bool accumulate) {
+static ait_status put_into(const ait_ref_call *call, const ait_tensor *out, const index_plan *plan, const ait_tensor *values,
+                           bool accumulate) {
   int64_t shape[AIT_MAX_RANK];
   int32_t rank, lead = indexed_shape(plan, out, shape, &rank);
   ait_tensor wide, same = {0}, trimmed = *values;
@@ -729,7 +736,8 @@ ait_status ait_ref__unsafe_masked_index(ait_ref_call *call) {
   int64_t position[AIT_MAX_RANK] = {0};
   if (ait_tensor_count(out) == 0) return AIT_OK;
   do {
-    if (!ait_element_i64(ait_ref_at(&wide, position), wide.dtype)) copy_element(ait_ref_at(out, position), value.data, ait_dtype_size(out->dtype));
+    if (!ait_element_i64(ait_ref_at(&wide, position), wide.dtype))
+      copy_element(ait_ref_at(out, position), value.data, ait_dtype_size(out->dtype));
   } while (ait_ref_next(out->rank, out->shape, position));
   return AIT_OK;
 }
@@ -760,7 +768,8 @@ ait_status ait_ref__unsafe_masked_index_put_accumulate(ait_ref_call *call) {
   return status;
 }
 
-/* ---- masks ---------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- masks
+ * ---------------------------------------------------------------------------------------------------------------------------------------*/
 static ait_status broadcast_pair(const ait_ref_call *call, ait_tensor *a, ait_tensor *b) {
   int32_t rank;
   int64_t shape[AIT_MAX_RANK];
@@ -871,7 +880,8 @@ ait_status ait_ref_one_hot(ait_ref_call *call) {
   ait_status status = AIT_OK;
   for (int64_t i = 0; i < total; ++i) {
     if (value[i] < 0 || (count >= 0 && value[i] >= count))
-      AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "index %lld is out of range for size %lld", (long long)value[i], (long long)count));
+      AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "index %lld is out of range for size %lld", (long long)value[i],
+                             (long long)count));
     if (value[i] > most) most = value[i];
   }
   if (count < 0) count = most + 1;

@@ -3,12 +3,13 @@
 
 static const ait_ref_scalar zero = {.kind = AIT_KIND_INT};
 
-/* ---- concatenation -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- concatenation
+ * -----------------------------------------------------------------------------------------------------------------------*/
 /* torch ignores tensors of shape [0] when the others have another rank. */
 static bool is_legacy_empty(const ait_tensor *t) { return t->rank == 1 && t->shape[0] == 0; }
 
-static ait_status cat_shape(const ait_ref_call *call, const ait_tensor *items, uint32_t count, int64_t dim, int32_t *out_dim, int32_t *out_rank,
-                            int64_t *shape) {
+static ait_status cat_shape(const ait_ref_call *call, const ait_tensor *items, uint32_t count, int64_t dim, int32_t *out_dim,
+                            int32_t *out_rank, int64_t *shape) {
   const ait_tensor *first = NULL;
   for (uint32_t i = 0; i < count; ++i) {
     if (first == NULL || (is_legacy_empty(first) && !is_legacy_empty(&items[i]))) first = &items[i];
@@ -132,7 +133,8 @@ cleanup:
   return status;
 }
 
-/* ---- repetition --------------------------------------------------------------------------------------------------------------------------*/
+/* ---- repetition
+ * --------------------------------------------------------------------------------------------------------------------------*/
 /* out[.., r * size + i, ..] = t[.., i, ..]: the result seen as [repeat, size] pairs of dims is the expanded tensor. */
 static ait_status repeat(ait_ref_call *call, const ait_tensor *t, const int64_t *times, int32_t rank) {
   if (rank < t->rank) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%d repeats for a tensor of rank %d", rank, t->rank);
@@ -206,9 +208,9 @@ static ait_status repeat_interleave(ait_ref_call *call, const int64_t *counts, i
     AIT_TRY(ait_ref_dim_arg(call, 2, 0, t->rank, &dim));
     flat = ait_tensor_retain(t);
   }
-  ait_status status = same || count == flat.shape[dim]
-                          ? repeat_each(call, &flat, dim, counts, same)
-                          : ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%lld repeats for size %lld", (long long)count, (long long)flat.shape[dim]);
+  ait_status status = same || count == flat.shape[dim] ? repeat_each(call, &flat, dim, counts, same)
+                                                       : ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%lld repeats for size %lld",
+                                                                       (long long)count, (long long)flat.shape[dim]);
   ait_tensor_release(&flat);
   return status;
 }
@@ -237,7 +239,8 @@ ait_status ait_ref_repeat_interleave(ait_ref_call *call) {
   const int64_t *n = counts.data;
   ait_status status = AIT_OK;
   for (int64_t i = 0; i < ait_tensor_count(&counts); ++i)
-    if (n[i] < 0 || ait_add_overflows(total, n[i], &total)) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%lld repeats", (long long)n[i]));
+    if (n[i] < 0 || ait_add_overflows(total, n[i], &total))
+      AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%lld repeats", (long long)n[i]));
   AIT_GOTO(ait_ref_new(call, 0, repeats->dtype, 1, &total, &out));
   for (int64_t i = 0; i < ait_tensor_count(&counts); ++i)
     for (int64_t k = 0; k < n[i]; ++k) ait_ref_store(&out, at++, 1, AIT_REF_I, &i);
@@ -246,7 +249,8 @@ cleanup:
   return status;
 }
 
-/* ---- turning and shifting --------------------------------------------------------------------------------------------------------------------*/
+/* ---- turning and shifting
+ * --------------------------------------------------------------------------------------------------------------------*/
 /* A view with the dim read backwards; only for reading. */
 static void reverse_dim(ait_tensor *t, int32_t d) {
   if (t->shape[d] > 0 && t->data) t->data = (char *)t->data + (t->shape[d] - 1) * t->strides[d] * (int64_t)ait_dtype_size(t->dtype);
@@ -340,7 +344,8 @@ ait_status ait_ref_roll(ait_ref_call *call) {
   return status;
 }
 
-/* ---- a part replaced -------------------------------------------------------------------------------------------------------------------------*/
+/* ---- a part replaced
+ * -------------------------------------------------------------------------------------------------------------------------*/
 /* Result 0 becomes a copy of argument 0; *out_copy is a borrowed view of it. */
 static ait_status copy_of_self(ait_ref_call *call, const ait_tensor **out_self, ait_tensor *out_copy) {
   AIT_TRY(ait_ref_tensor(call, 0, out_self));

@@ -7,7 +7,8 @@ static const ait_ref_scalar zero = {.kind = AIT_KIND_INT};
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* ---- combinations ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- combinations
+ * ------------------------------------------------------------------------------------------------------------------------*/
 /* Every choice of one element from each vector, the last varying fastest. */
 static ait_status cartesian(ait_ref_call *call, const ait_tensor *items, uint32_t count) {
   int64_t rows = 1, repeat = 1;
@@ -68,7 +69,8 @@ ait_status ait_ref_combinations(ait_ref_call *call) {
   AIT_TRY(ait_ref_tensor(call, 0, &t));
   AIT_TRY(ait_ref_int_or(call, 1, 2, &r));
   AIT_TRY(ait_ref_bool_or(call, 2, false, &replace));
-  if (t->rank != 1 || r < 0 || r > AIT_MAX_RANK) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%lld of a tensor of rank %d", (long long)r, t->rank);
+  if (t->rank != 1 || r < 0 || r > AIT_MAX_RANK)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%lld of a tensor of rank %d", (long long)r, t->rank);
   if (r == 0) return ait_ref_new(call, 0, t->dtype, 1, (int64_t[1]){0}, &out);
   int64_t n = t->shape[0];
   for (bool more = first_choice(at, r, n, replace); more; more = next_choice(at, r, n, replace)) ++rows;
@@ -165,7 +167,8 @@ ait_status ait_ref_bincount(ait_ref_call *call) {
   const int64_t *v = values.data;
   ait_status status = AIT_OK;
   for (int64_t i = 0; i < t->shape[0]; ++i) {
-    if (v[i] < 0 || v[i] > INT32_MAX) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "cannot count the value %lld", (long long)v[i]));
+    if (v[i] < 0 || v[i] > INT32_MAX)
+      AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "cannot count the value %lld", (long long)v[i]));
     if (v[i] >= size) size = v[i] + 1;
   }
   ait_dtype dtype = !weights ? AIT_I64 : weights->dtype == AIT_F32 ? AIT_F32 : AIT_F64;
@@ -183,7 +186,8 @@ cleanup:
   return status;
 }
 
-/* ---- distances and differences --------------------------------------------------------------------------------------------------------------*/
+/* ---- distances and differences
+ * --------------------------------------------------------------------------------------------------------------*/
 static double norm_step(double sum, double x, double p) {
   if (p == 0) return sum + (x != 0);
   if (isinf(p)) return isnan(sum) || (p > 0 ? sum > x : sum < x) ? sum : x;
@@ -230,13 +234,18 @@ static void gradient_line(const double complex *x, double complex *y, int64_t n,
   y[n - 1] = (1.5 * x[n - 1] - 2 * x[n - 2] + 0.5 * x[n - 3]) / h;
 }
 
-static ait_status gradient_along(const ait_ref_call *call, const ait_tensor *t, int32_t dim, double h, int64_t edge_order, ait_tensor *out) {
+static ait_status gradient_along(const ait_ref_call *call, const ait_tensor *t, int32_t dim, double h, int64_t edge_order,
+                                 ait_tensor *out) {
   int64_t n = t->shape[dim];
-  if (n < edge_order + 1) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "size %lld is too small for edges of order %lld", (long long)n, (long long)edge_order);
+  if (n < edge_order + 1)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "size %lld is too small for edges of order %lld", (long long)n,
+                         (long long)edge_order);
   ait_allocator a = call->allocator;
   size_t bytes = (size_t)n * sizeof(double complex);
   double complex *x = ait_alloc(a, bytes, 16), *y = ait_alloc(a, bytes, 16);
-  ait_status status = x && y ? ait_ref_temp(call, ait_dtype_is_integer(t->dtype) ? ait_ref_widen(call, AIT_F32) : t->dtype, t->rank, t->shape, out) : AIT_OOM();
+  ait_status status =
+      x && y ? ait_ref_temp(call, ait_dtype_is_integer(t->dtype) ? ait_ref_widen(call, AIT_F32) : t->dtype, t->rank, t->shape, out)
+             : AIT_OOM();
   int64_t position[AIT_MAX_RANK] = {0}, lines[AIT_MAX_RANK];
   memcpy(lines, t->shape, sizeof lines);
   lines[dim] = 1;
@@ -267,7 +276,8 @@ ait_status ait_ref_gradient(ait_ref_call *call) {
   if (count == 0)
     for (; count < t->rank; ++count) dims[count] = count;
   if (edge_order < 1 || edge_order > 2 || (spacings > 1 && spacings != count))
-    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%d spacings for %d dimensions, edges of order %lld", spacings, count, (long long)edge_order);
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%d spacings for %d dimensions, edges of order %lld", spacings, count,
+                         (long long)edge_order);
   ait_tensor *items = ait_alloc_zero(call->allocator, (size_t)count * sizeof *items, _Alignof(ait_tensor));
   if (!items) return AIT_OOM();
   ait_status status = AIT_OK;
@@ -282,7 +292,8 @@ ait_status ait_ref_gradient(ait_ref_call *call) {
   return status;
 }
 
-/* ---- hash ------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- hash
+ * ------------------------------------------------------------------------------------------------------------------------------------*/
 static void hash_f(ait_ref_accumulator *a, const ait_ref_block *block, int64_t n, int64_t first, const double *params) {
   AIT_UNUSED(first);
   AIT_UNUSED(params);
@@ -305,7 +316,8 @@ ait_status ait_ref_hash_tensor(ait_ref_call *call) {
   return ait_ref_reduce(call, t, &axes, domain, &r, &(ait_ref_reduce_result){AIT_U64, AIT_REF_I}, 1, NULL);
 }
 
-/* ---- histograms ------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- histograms
+ * ------------------------------------------------------------------------------------------------------------------------------*/
 /* The edges of one dim, as the result's dtype holds them. */
 typedef struct edges {
   ait_tensor tensor; /* holds a reference */
@@ -330,7 +342,8 @@ static ait_status edges_create(const ait_ref_call *call, ait_dtype dtype, int64_
 }
 
 /* Column d of the values; range: the given one, else of the values. */
-static ait_status spaced_edges(const ait_ref_call *call, const ait_tensor *values, int64_t d, int64_t bins, const double *range, edges *out) {
+static ait_status spaced_edges(const ait_ref_call *call, const ait_tensor *values, int64_t d, int64_t bins, const double *range,
+                               edges *out) {
   double low = 0, high = 0;
   ait_tensor column = ait_ref_selected(values, 1, d);
   int64_t n = column.shape[0];
@@ -344,7 +357,8 @@ static ait_status spaced_edges(const ait_ref_call *call, const ait_tensor *value
     low = range[0];
     high = range[1];
   }
-  if (!isfinite(low) || !isfinite(high) || low > high) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the range [%g, %g] is not finite", low, high);
+  if (!isfinite(low) || !isfinite(high) || low > high)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the range [%g, %g] is not finite", low, high);
   if (low == high) {
     low -= 0.5;
     high += 0.5;
@@ -357,7 +371,8 @@ static ait_status spaced_edges(const ait_ref_call *call, const ait_tensor *value
 }
 
 static ait_status given_edges(const ait_ref_call *call, const ait_tensor *bins, edges *out) {
-  if (bins->rank != 1 || bins->shape[0] < 2) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the edges of bins are a vector of two or more");
+  if (bins->rank != 1 || bins->shape[0] < 2)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the edges of bins are a vector of two or more");
   AIT_TRY(edges_create(call, bins->dtype, bins->shape[0] - 1, out));
   ait_ref_load(bins, 0, out->bins + 1, AIT_REF_F, out->at);
   ait_ref_store(&out->tensor, 0, out->bins + 1, AIT_REF_F, out->at);
@@ -376,7 +391,8 @@ static int64_t bin_of(const edges *e, double v) {
   return low;
 }
 
-static ait_status count_bins(const ait_ref_call *call, const ait_tensor *values, const ait_tensor *weight, const edges *e, int32_t dims, double *counts) {
+static ait_status count_bins(const ait_ref_call *call, const ait_tensor *values, const ait_tensor *weight, const edges *e, int32_t dims,
+                             double *counts) {
   int64_t n = values->shape[0];
   ait_tensor flat_weight = {0};
   if (weight) AIT_TRY(ait_ref_reshaped(call, weight, 1, &n, &flat_weight));
@@ -409,7 +425,8 @@ static void to_density(const edges *e, int32_t dims, double *counts, int64_t tot
 }
 
 /* Result 0 from the values [n, dims] and their edges. */
-static ait_status give_histogram(ait_ref_call *call, const ait_tensor *values, const ait_tensor *weight, bool density, const edges *e, int32_t dims) {
+static ait_status give_histogram(ait_ref_call *call, const ait_tensor *values, const ait_tensor *weight, bool density, const edges *e,
+                                 int32_t dims) {
   int64_t shape[AIT_MAX_RANK], total = 1;
   ait_tensor out;
   for (int32_t d = 0; d < dims; ++d) {
@@ -459,7 +476,9 @@ static ait_status edges_of_dims(const ait_ref_call *call, const ait_tensor *valu
     ait_tensor *items;
     uint32_t item_count;
     AIT_TRY(ait_ref_tensors(call, 1, &items, &item_count));
-    ait_status status = (int64_t)item_count == dims ? AIT_OK : ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%u edges for %d dimensions", item_count, dims);
+    ait_status status = (int64_t)item_count == dims
+                            ? AIT_OK
+                            : ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%u edges for %d dimensions", item_count, dims);
     for (int32_t d = 0; d < dims && status == AIT_OK; ++d) status = given_edges(call, &items[d], &e[d]);
     ait_free(call->allocator, items, item_count * sizeof *items);
     return status;
@@ -467,7 +486,8 @@ static ait_status edges_of_dims(const ait_ref_call *call, const ait_tensor *valu
   int64_t bins[AIT_MAX_RANK];
   AIT_TRY(ait_ref_ints(call, 1, bins, &count));
   AIT_TRY(ait_ref_floats(call, 2, range, &range_count));
-  if (count != dims && count != 1) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%d numbers of bins for %d dimensions", count, dims);
+  if (count != dims && count != 1)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%d numbers of bins for %d dimensions", count, dims);
   for (int32_t d = 0; d < dims; ++d)
     AIT_TRY(spaced_edges(call, values, d, bins[count == 1 ? 0 : d], range_count >= 2 * (d + 1) ? &range[2 * d] : NULL, &e[d]));
   return AIT_OK;
@@ -481,7 +501,8 @@ static ait_status histogramdd(ait_ref_call *call, bool from_tensors) {
   edges e[AIT_MAX_RANK] = {{.bins = 0}};
   AIT_TRY(ait_ref_tensor(call, 0, &t));
   AIT_TRY(ait_ref_bool_or(call, 4, false, &density));
-  if (t->rank < 2 || t->shape[t->rank - 1] > AIT_MAX_RANK / 2) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the values are no list of points");
+  if (t->rank < 2 || t->shape[t->rank - 1] > AIT_MAX_RANK / 2)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the values are no list of points");
   int64_t dims = t->shape[t->rank - 1], n = dims ? ait_tensor_count(t) / dims : 0;
   AIT_TRY(ait_ref_reshaped(call, t, 2, (int64_t[2]){n, dims}, &values));
   ait_status status = edges_of_dims(call, &values, from_tensors, e);
@@ -497,7 +518,8 @@ static ait_status histogramdd(ait_ref_call *call, bool from_tensors) {
 ait_status ait_ref_histogramdd_count(ait_ref_call *call) { return histogramdd(call, false); }
 ait_status ait_ref_histogramdd_edges(ait_ref_call *call) { return histogramdd(call, true); }
 
-/* ---- segments --------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- segments
+ * --------------------------------------------------------------------------------------------------------------------------------*/
 static double segment_start(const char *mode) {
   if (strcmp(mode, "max") == 0) return -INFINITY;
   if (strcmp(mode, "min") == 0) return INFINITY;
@@ -510,8 +532,8 @@ static double segment_step(const char *mode, double a, double x) {
 }
 
 /* bounds: [batch, segments + 1] positions along axis. */
-static ait_status reduce_segments(ait_ref_call *call, const ait_tensor *t, int32_t axis, const char *mode, const int64_t *bounds, int64_t segments,
-                                  double start) {
+static ait_status reduce_segments(ait_ref_call *call, const ait_tensor *t, int32_t axis, const char *mode, const int64_t *bounds,
+                                  int64_t segments, double start) {
   int64_t shape[AIT_MAX_RANK], position[AIT_MAX_RANK] = {0};
   ait_tensor out;
   memcpy(shape, t->shape, sizeof t->shape);
@@ -559,7 +581,8 @@ ait_status ait_ref_segment_reduce(ait_ref_call *call) {
       *bound = !lengths ? value[s] : s == 0 ? 0 : bound[-1] + value[s - 1];
       if (*bound < 0 || *bound > t->shape[axis] || (s > 0 && *bound < bound[-1])) {
         ait_status_ignore(status);
-        status = ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a segment ends at %lld, outside size %lld", (long long)*bound, (long long)t->shape[axis]);
+        status = ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a segment ends at %lld, outside size %lld", (long long)*bound,
+                               (long long)t->shape[axis]);
         break;
       }
     }

@@ -3,17 +3,17 @@
 
 #include <math.h>
 
-#define STEP(name, body)                                                                                                              \
-  static void name(ait_ref_accumulator *a, const ait_ref_block *block, int64_t n, int64_t first, const double *params) {              \
-    AIT_UNUSED(first);                                                                                                                \
-    AIT_UNUSED(params);                                                                                                               \
-    for (int64_t k = 0; k < n; ++k) body                                                                                              \
+#define STEP(name, body)                                                                                                 \
+  static void name(ait_ref_accumulator *a, const ait_ref_block *block, int64_t n, int64_t first, const double *params) { \
+    AIT_UNUSED(first);                                                                                                   \
+    AIT_UNUSED(params);                                                                                                  \
+    for (int64_t k = 0; k < n; ++k) body                                                                                 \
   }
-#define FINISH(name, type, expression)                                                                                                \
-  static void name(const ait_ref_accumulator *a, uint32_t result, void *out, const double *params) {                                  \
-    AIT_UNUSED(result);                                                                                                               \
-    AIT_UNUSED(params);                                                                                                               \
-    *(type *)out = (expression);                                                                                                      \
+#define FINISH(name, type, expression)                                                               \
+  static void name(const ait_ref_accumulator *a, uint32_t result, void *out, const double *params) { \
+    AIT_UNUSED(result);                                                                              \
+    AIT_UNUSED(params);                                                                              \
+    *(type *)out = (expression);                                                                     \
   }
 FINISH(finish_f, double, a->f)
 FINISH(finish_i, int64_t, a->i)
@@ -54,11 +54,12 @@ static ait_status arithmetic(ait_ref_call *call, const by_domain *kinds, uint32_
   return ait_ref_reduce(call, t, &axes, domain, r, &(ait_ref_reduce_result){dtype, domain}, 1, NULL);
 }
 
-#define OVER_ALL_AND_DIMS(name, kinds)                                                                                            \
-  ait_status ait_ref_##name##_all(ait_ref_call *call) { return arithmetic(call, &kinds, AIT_NO_INDEX, 0); }                       \
+#define OVER_ALL_AND_DIMS(name, kinds)                                                                      \
+  ait_status ait_ref_##name##_all(ait_ref_call *call) { return arithmetic(call, &kinds, AIT_NO_INDEX, 0); } \
   ait_status ait_ref_##name(ait_ref_call *call) { return arithmetic(call, &kinds, 1, 2); }
 
-/* ---- sums and products -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- sums and products
+ * -----------------------------------------------------------------------------------------------------------------------*/
 STEP(sum_f, a->f += block->f[k];)
 STEP(sum_i, a->i = (int64_t)((uint64_t)a->i + (uint64_t)block->i[k]);)
 STEP(sum_c, a->c += block->c[k];)
@@ -99,14 +100,15 @@ static const ait_ref_reduction r_prod_f = {.step = prod_f, .finish = finish_f, .
 static const by_domain prods = {&r_prod_f, &r_prod_i, &r_prod_c};
 OVER_ALL_AND_DIMS(prod, prods)
 
-/* ---- extremes: NaN wins, the first of equals is taken -------------------------------------------------------------------------------------------*/
-#define TAKE(value, member, better)                              \
-  {                                                              \
-    if (!a->any || (better)) {                                   \
-      a->member = (value);                                       \
-      a->index = first + k;                                      \
-      a->any = true;                                             \
-    }                                                            \
+/* ---- extremes: NaN wins, the first of equals is taken
+ * -------------------------------------------------------------------------------------------*/
+#define TAKE(value, member, better) \
+  {                                 \
+    if (!a->any || (better)) {      \
+      a->member = (value);          \
+      a->index = first + k;         \
+      a->any = true;                \
+    }                               \
   }
 STEP(max_f, TAKE(block->f[k], f, !isnan(a->f) && (block->f[k] > a->f || isnan(block->f[k]))))
 STEP(min_f, TAKE(block->f[k], f, !isnan(a->f) && (block->f[k] < a->f || isnan(block->f[k]))))
@@ -188,7 +190,8 @@ ait_status ait_ref_aminmax(ait_ref_call *call) {
   return ait_ref_reduce(call, t, &axes, domain, domain == AIT_REF_F ? &r_minmax_f : &r_minmax_i, both, 2, NULL);
 }
 
-/* ---- truth and counting -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- truth and counting
+ * -----------------------------------------------------------------------------------------------------------------------*/
 STEP(any_f, a->any |= block->f[k] != 0;)
 STEP(any_i, a->any |= block->i[k] != 0;)
 STEP(any_c, a->any |= block->c[k] != 0;)
@@ -223,7 +226,8 @@ ait_status ait_ref_any(ait_ref_call *call) { return logical(call, &anys, 1, AIT_
 ait_status ait_ref_all(ait_ref_call *call) { return logical(call, &alls, 1, AIT_BOOL); }
 ait_status ait_ref_count_nonzero(ait_ref_call *call) { return logical(call, &counts, 1, AIT_I64); }
 
-/* ---- spread -------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- spread
+ * -------------------------------------------------------------------------------------------------------------------------------------*/
 /* Two passes: the mean, then the squared distances from it. params: correction, whether the root is taken. */
 STEP(spread_again_f, {
   double distance = block->f[k] - a->f / (double)a->count;
@@ -290,27 +294,28 @@ static ait_status spread_correction(ait_ref_call *call, bool root, bool with_mea
   AIT_TRY(ait_ref_float_or(call, 2, 1, &correction));
   return spread(call, &axes, correction, root, with_mean);
 }
-#define SPREAD(name, root, with_mean)                                                                                     \
-  ait_status ait_ref_##name##_all(ait_ref_call *call) { return spread_all(call, root, with_mean); }                       \
-  ait_status ait_ref_##name##_dim(ait_ref_call *call) { return spread_dim(call, root, with_mean); }                       \
+#define SPREAD(name, root, with_mean)                                                               \
+  ait_status ait_ref_##name##_all(ait_ref_call *call) { return spread_all(call, root, with_mean); } \
+  ait_status ait_ref_##name##_dim(ait_ref_call *call) { return spread_dim(call, root, with_mean); } \
   ait_status ait_ref_##name##_correction(ait_ref_call *call) { return spread_correction(call, root, with_mean); }
 SPREAD(var, false, false)
 SPREAD(std, true, false)
 SPREAD(var_mean, false, true)
 SPREAD(std_mean, true, true)
 
-/* ---- logarithms of sums --------------------------------------------------------------------------------------------------------------------------*/
+/* ---- logarithms of sums
+ * --------------------------------------------------------------------------------------------------------------------------*/
 STEP(log_sum_again, {
   double shift = isinf(a->f) ? 0 : a->f;
   a->g += exp(block->f[k] - shift);
 })
 FINISH(finish_log_sum, double, log(a->g) + (isinf(a->f) ? 0 : a->f))
-static const ait_ref_reduction r_logsumexp = {
-    .step = max_f, .again = log_sum_again, .finish = finish_log_sum, .start = {.f = -INFINITY}};
+static const ait_ref_reduction r_logsumexp = {.step = max_f, .again = log_sum_again, .finish = finish_log_sum, .start = {.f = -INFINITY}};
 static const by_domain logsumexps = {&r_logsumexp, NULL, NULL};
 ait_status ait_ref_logsumexp(ait_ref_call *call) { return arithmetic(call, &logsumexps, 1, 2); }
 
-/* ---- sums of parts -------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- sums of parts
+ * -------------------------------------------------------------------------------------------------------------------------------*/
 ait_status ait_ref_trace(ait_ref_call *call) {
   const ait_tensor *t;
   ait_tensor diagonal;

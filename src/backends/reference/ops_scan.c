@@ -58,14 +58,14 @@ static ait_status scan(ait_ref_call *call, const scan_params *by_domain, bool wi
   return ait_ref_each_line(&lines, 8 * lines.tensors[0].shape[lines.tensors[0].rank - 1], scan_one);
 }
 
-#define SCAN(name, member, update)                                                                               \
-  static void name(carry *c, ait_ref_block *block, int64_t *indices, int64_t n, int64_t first) {                 \
-    AIT_UNUSED(indices);                                                                                         \
-    AIT_UNUSED(first);                                                                                           \
-    for (int64_t k = 0; k < n; ++k) {                                                                            \
-      update;                                                                                                    \
-      block->member[k] = c->member;                                                                              \
-    }                                                                                                            \
+#define SCAN(name, member, update)                                                               \
+  static void name(carry *c, ait_ref_block *block, int64_t *indices, int64_t n, int64_t first) { \
+    AIT_UNUSED(indices);                                                                         \
+    AIT_UNUSED(first);                                                                           \
+    for (int64_t k = 0; k < n; ++k) {                                                            \
+      update;                                                                                    \
+      block->member[k] = c->member;                                                              \
+    }                                                                                            \
   }
 SCAN(sum_f, f, c->f += block->f[k])
 SCAN(sum_i, i, c->i = (int64_t)((uint64_t)c->i + (uint64_t)block->i[k]))
@@ -74,11 +74,14 @@ SCAN(prod_f, f, c->f *= block->f[k])
 SCAN(prod_i, i, c->i = (int64_t)((uint64_t)c->i * (uint64_t)block->i[k]))
 SCAN(prod_c, c, c->c *= block->c[k])
 ait_status ait_ref_cumsum(ait_ref_call *call) {
-  static const scan_params kinds[] = {{.fn = sum_f, .domain = AIT_REF_F}, {.fn = sum_i, .domain = AIT_REF_I}, {.fn = sum_c, .domain = AIT_REF_C}};
+  static const scan_params kinds[] = {
+      {.fn = sum_f, .domain = AIT_REF_F}, {.fn = sum_i, .domain = AIT_REF_I}, {.fn = sum_c, .domain = AIT_REF_C}};
   return scan(call, kinds, false);
 }
 ait_status ait_ref_cumprod(ait_ref_call *call) {
-  static const scan_params kinds[] = {{.fn = prod_f, .domain = AIT_REF_F, .start = {.f = 1}}, {.fn = prod_i, .domain = AIT_REF_I, .start = {.i = 1}}, {.fn = prod_c, .domain = AIT_REF_C, .start = {.c = 1}}};
+  static const scan_params kinds[] = {{.fn = prod_f, .domain = AIT_REF_F, .start = {.f = 1}},
+                                      {.fn = prod_i, .domain = AIT_REF_I, .start = {.i = 1}},
+                                      {.fn = prod_c, .domain = AIT_REF_C, .start = {.c = 1}}};
   return scan(call, kinds, false);
 }
 
@@ -102,17 +105,17 @@ ait_status ait_ref_logcumsumexp(ait_ref_call *call) {
 }
 
 /* The last of equals is taken; NaN stays. */
-#define EXTREME(name, member, better)                                                                            \
-  static void name(carry *c, ait_ref_block *block, int64_t *indices, int64_t n, int64_t first) {                 \
-    for (int64_t k = 0; k < n; ++k) {                                                                            \
-      if (!c->any || (better)) {                                                                                 \
-        c->member = block->member[k];                                                                            \
-        c->index = first + k;                                                                                    \
-        c->any = true;                                                                                           \
-      }                                                                                                          \
-      block->member[k] = c->member;                                                                              \
-      indices[k] = c->index;                                                                                     \
-    }                                                                                                            \
+#define EXTREME(name, member, better)                                                            \
+  static void name(carry *c, ait_ref_block *block, int64_t *indices, int64_t n, int64_t first) { \
+    for (int64_t k = 0; k < n; ++k) {                                                            \
+      if (!c->any || (better)) {                                                                 \
+        c->member = block->member[k];                                                            \
+        c->index = first + k;                                                                    \
+        c->any = true;                                                                           \
+      }                                                                                          \
+      block->member[k] = c->member;                                                              \
+      indices[k] = c->index;                                                                     \
+    }                                                                                            \
   }
 EXTREME(max_f, f, isnan(block->f[k]) || (!isnan(c->f) && block->f[k] >= c->f))
 EXTREME(min_f, f, isnan(block->f[k]) || (!isnan(c->f) && block->f[k] <= c->f))
@@ -127,7 +130,8 @@ ait_status ait_ref_cummin(ait_ref_call *call) {
   return scan(call, kinds, true);
 }
 
-/* ---- differences -----------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- differences
+ * -----------------------------------------------------------------------------------------------------------------------------------*/
 /* out = later - earlier, element by element; bools: whether they differ. */
 static void subtract(const ait_tensor *later, const ait_tensor *earlier, const ait_tensor *out) {
   ait_ref_domain domain = ait_ref_domain_of(out->dtype);
@@ -183,7 +187,8 @@ ait_status ait_ref_diff(ait_ref_call *call) {
   if (t->rank == 0 || n < 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "differences of a tensor of rank %d", t->rank);
   AIT_TRY(extended(call, t, dim, &now));
   for (int64_t i = 0; i < n && now.shape[dim] > 0; ++i) {
-    ait_tensor next, later = ait_ref_narrowed(&now, dim, 1, now.shape[dim] - 1), earlier = ait_ref_narrowed(&now, dim, 0, now.shape[dim] - 1);
+    ait_tensor next, later = ait_ref_narrowed(&now, dim, 1, now.shape[dim] - 1),
+                     earlier = ait_ref_narrowed(&now, dim, 0, now.shape[dim] - 1);
     ait_status status = ait_ref_temp(call, now.dtype, later.rank, later.shape, &next);
     if (status == AIT_OK && ait_tensor_count(&next) > 0) subtract(&later, &earlier, &next);
     ait_tensor_release(&now);

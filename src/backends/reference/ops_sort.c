@@ -20,8 +20,12 @@ static void line_release(sorted_line *s) {
 static ait_status sort_line(const ait_ref_call *call, const ait_tensor *line, bool descending, sorted_line *s) {
   int64_t n = line->shape[0];
   ait_allocator a = call->allocator;
-  *s = (sorted_line){a, ait_ref_domain_of(line->dtype), n, ait_alloc(a, (size_t)n * sizeof(double), 8),
-                     ait_alloc(a, (size_t)n * sizeof(int64_t), 8), ait_alloc(a, (size_t)n * sizeof(int64_t), 8)};
+  *s = (sorted_line){a,
+                     ait_ref_domain_of(line->dtype),
+                     n,
+                     ait_alloc(a, (size_t)n * sizeof(double), 8),
+                     ait_alloc(a, (size_t)n * sizeof(int64_t), 8),
+                     ait_alloc(a, (size_t)n * sizeof(int64_t), 8)};
   if (!s->keys || !s->order || !s->scratch) {
     line_release(s);
     return AIT_OOM();
@@ -32,13 +36,16 @@ static ait_status sort_line(const ait_ref_call *call, const ait_tensor *line, bo
 }
 
 static const void *key_at(const sorted_line *s, int64_t position) { return (const char *)s->keys + position * (int64_t)sizeof(double); }
-static bool key_is_nan(const sorted_line *s, int64_t position) { return s->domain == AIT_REF_F && isnan(((const double *)s->keys)[position]); }
+static bool key_is_nan(const sorted_line *s, int64_t position) {
+  return s->domain == AIT_REF_F && isnan(((const double *)s->keys)[position]);
+}
 static bool same_key(const sorted_line *s, int64_t a, int64_t b) {
   if (s->domain == AIT_REF_F) return ((const double *)s->keys)[a] == ((const double *)s->keys)[b];
   return ((const int64_t *)s->keys)[a] == ((const int64_t *)s->keys)[b];
 }
 
-/* ---- sort, argsort, topk ---------------------------------------------------------------------------------------------------------------------------*/
+/* ---- sort, argsort, topk
+ * ---------------------------------------------------------------------------------------------------------------------------*/
 typedef struct sort_params {
   bool descending, values, indices; /* which of the outputs there are; tensors 1 and 2, or 1 alone */
   int64_t take;                     /* how many of the line */
@@ -109,12 +116,14 @@ ait_status ait_ref_topk(ait_ref_call *call) {
   AIT_TRY(ait_ref_dim_arg(call, 2, -1, t->rank, &dim));
   AIT_TRY(ait_ref_bool_or(call, 3, true, &params.descending));
   int64_t size = t->rank ? t->shape[dim] : 1;
-  if (k < 0 || k > size) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "k = %lld is out of range for size %lld", (long long)k, (long long)size);
+  if (k < 0 || k > size)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "k = %lld is out of range for size %lld", (long long)k, (long long)size);
   params.take = k;
   return sort_along(call, t, dim, params);
 }
 
-/* ---- one element of the sorted line: value and index ------------------------------------------------------------------------------------------------*/
+/* ---- one element of the sorted line: value and index
+ * ------------------------------------------------------------------------------------------------*/
 /* Returns the position in s->order. */
 typedef int64_t (*pick_fn)(const sorted_line *s, int64_t k);
 typedef struct pick_params {
@@ -241,7 +250,8 @@ static ait_status pick_of_all(ait_ref_call *call, pick_fn pick) {
 ait_status ait_ref_median(ait_ref_call *call) { return pick_of_all(call, pick_median); }
 ait_status ait_ref_nanmedian(ait_ref_call *call) { return pick_of_all(call, pick_nanmedian); }
 
-/* ---- searching ------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- searching
+ * ------------------------------------------------------------------------------------------------------------------------------------*/
 static int64_t search_f(const double *sorted, const int64_t *order, int64_t n, double value, bool right) {
   int64_t low = 0, high = n;
   while (low < high) {
@@ -377,9 +387,11 @@ cleanup:
   return status;
 }
 
-/* ---- unique ---------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- unique
+ * ---------------------------------------------------------------------------------------------------------------------------------------*/
 /* Groups of equal neighbours in `order` (or in the line itself): values, the group of each element, the groups' sizes. */
-static ait_status give_groups(ait_ref_call *call, const ait_tensor *t, const sorted_line *s, const int64_t *order, bool inverse, bool counts) {
+static ait_status give_groups(ait_ref_call *call, const ait_tensor *t, const sorted_line *s, const int64_t *order, bool inverse,
+                              bool counts) {
   ait_tensor values, groups, sizes;
   int64_t n = s->n, found = 0, zero = 0;
   for (int64_t i = 0; i < n; ++i) found += i == 0 || !same_key(s, order[i - 1], order[i]);

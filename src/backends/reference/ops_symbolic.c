@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- the operator module -----------------------------------------------------------------------------------------------------------------*/
+/* ---- the operator module
+ * -----------------------------------------------------------------------------------------------------------------*/
 typedef enum symbolic_op {
   OP_ADD,
   OP_SUB,
@@ -33,7 +34,9 @@ static ait_ref_scalar truth(bool b) { return (ait_ref_scalar){.kind = AIT_KIND_B
 static ait_ref_scalar real(double f) { return (ait_ref_scalar){.kind = AIT_KIND_FLOAT, .i = (int64_t)(fabs(f) < 9e18 ? f : 0), .f = f}; }
 
 static ait_status overflowed(const ait_ref_call *call) { return ait_ref_error(call, AIT_CODE_LIMIT, "the result does not fit 64 bits"); }
-static ait_status zero_division(const ait_ref_call *call) { return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "integer division by zero"); }
+static ait_status zero_division(const ait_ref_call *call) {
+  return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "integer division by zero");
+}
 
 static int64_t floor_quotient(int64_t a, int64_t b) {
   int64_t q = a / b;
@@ -70,42 +73,42 @@ static ait_status shifted(const ait_ref_call *call, int64_t a, int64_t count, bo
 static ait_status on_ints(const ait_ref_call *call, symbolic_op op, int64_t a, int64_t b, ait_ref_scalar *out) {
   int64_t r = 0;
   switch (op) {
-  case OP_ADD:
-    if (ait_add_overflows(a, b, &r)) return overflowed(call);
-    break;
-  case OP_SUB:
-    if (__builtin_sub_overflow(a, b, &r)) return overflowed(call);
-    break;
-  case OP_MUL:
-    if (ait_mul_overflows(a, b, &r)) return overflowed(call);
-    break;
-  case OP_FLOORDIV:
-    if (b == 0) return zero_division(call);
-    if (b == -1 && a == INT64_MIN) return overflowed(call);
-    r = floor_quotient(a, b);
-    break;
-  case OP_MOD:
-    if (b == 0) return zero_division(call);
-    r = b == -1 ? 0 : a - floor_quotient(a, b) * b;
-    break;
-  case OP_TRUEDIV:
-    if (b == 0) return zero_division(call);
-    *out = real((double)a / (double)b);
-    return AIT_OK;
-  case OP_POW: return power(call, a, b, out);
-  case OP_LSHIFT: return shifted(call, a, b, true, out);
-  case OP_RSHIFT: return shifted(call, a, b, false, out);
-  case OP_AND: r = a & b; break;
-  case OP_OR: r = a | b; break;
-  case OP_XOR: r = a ^ b; break;
-  case OP_MAX: r = a > b ? a : b; break;
-  case OP_MIN: r = a < b ? a : b; break;
-  case OP_EQ: *out = truth(a == b); return AIT_OK;
-  case OP_NE: *out = truth(a != b); return AIT_OK;
-  case OP_LT: *out = truth(a < b); return AIT_OK;
-  case OP_LE: *out = truth(a <= b); return AIT_OK;
-  case OP_GT: *out = truth(a > b); return AIT_OK;
-  case OP_GE: *out = truth(a >= b); return AIT_OK;
+    case OP_ADD:
+      if (ait_add_overflows(a, b, &r)) return overflowed(call);
+      break;
+    case OP_SUB:
+      if (__builtin_sub_overflow(a, b, &r)) return overflowed(call);
+      break;
+    case OP_MUL:
+      if (ait_mul_overflows(a, b, &r)) return overflowed(call);
+      break;
+    case OP_FLOORDIV:
+      if (b == 0) return zero_division(call);
+      if (b == -1 && a == INT64_MIN) return overflowed(call);
+      r = floor_quotient(a, b);
+      break;
+    case OP_MOD:
+      if (b == 0) return zero_division(call);
+      r = b == -1 ? 0 : a - floor_quotient(a, b) * b;
+      break;
+    case OP_TRUEDIV:
+      if (b == 0) return zero_division(call);
+      *out = real((double)a / (double)b);
+      return AIT_OK;
+    case OP_POW: return power(call, a, b, out);
+    case OP_LSHIFT: return shifted(call, a, b, true, out);
+    case OP_RSHIFT: return shifted(call, a, b, false, out);
+    case OP_AND: r = a & b; break;
+    case OP_OR: r = a | b; break;
+    case OP_XOR: r = a ^ b; break;
+    case OP_MAX: r = a > b ? a : b; break;
+    case OP_MIN: r = a < b ? a : b; break;
+    case OP_EQ: *out = truth(a == b); return AIT_OK;
+    case OP_NE: *out = truth(a != b); return AIT_OK;
+    case OP_LT: *out = truth(a < b); return AIT_OK;
+    case OP_LE: *out = truth(a <= b); return AIT_OK;
+    case OP_GT: *out = truth(a > b); return AIT_OK;
+    case OP_GE: *out = truth(a >= b); return AIT_OK;
   }
   *out = whole(r);
   return AIT_OK;
@@ -117,22 +120,22 @@ static ait_status on_floats(const ait_ref_call *call, symbolic_op op, double a, 
   double mod = divides ? fmod(a, b) : 0;
   if (mod != 0 && (mod < 0) != (b < 0)) mod += b;
   switch (op) {
-  case OP_ADD: *out = real(a + b); break;
-  case OP_SUB: *out = real(a - b); break;
-  case OP_MUL: *out = real(a * b); break;
-  case OP_FLOORDIV: *out = real(floor((a - mod) / b + 0.5)); break;
-  case OP_TRUEDIV: *out = real(a / b); break;
-  case OP_MOD: *out = real(mod); break;
-  case OP_POW: *out = real(pow(a, b)); break;
-  case OP_MAX: *out = real(a > b ? a : b); break;
-  case OP_MIN: *out = real(a < b ? a : b); break;
-  case OP_EQ: *out = truth(a == b); break;
-  case OP_NE: *out = truth(a != b); break;
-  case OP_LT: *out = truth(a < b); break;
-  case OP_LE: *out = truth(a <= b); break;
-  case OP_GT: *out = truth(a > b); break;
-  case OP_GE: *out = truth(a >= b); break;
-  default: return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "not defined for floats");
+    case OP_ADD: *out = real(a + b); break;
+    case OP_SUB: *out = real(a - b); break;
+    case OP_MUL: *out = real(a * b); break;
+    case OP_FLOORDIV: *out = real(floor((a - mod) / b + 0.5)); break;
+    case OP_TRUEDIV: *out = real(a / b); break;
+    case OP_MOD: *out = real(mod); break;
+    case OP_POW: *out = real(pow(a, b)); break;
+    case OP_MAX: *out = real(a > b ? a : b); break;
+    case OP_MIN: *out = real(a < b ? a : b); break;
+    case OP_EQ: *out = truth(a == b); break;
+    case OP_NE: *out = truth(a != b); break;
+    case OP_LT: *out = truth(a < b); break;
+    case OP_LE: *out = truth(a <= b); break;
+    case OP_GT: *out = truth(a > b); break;
+    case OP_GE: *out = truth(a >= b); break;
+    default: return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "not defined for floats");
   }
   return AIT_OK;
 }
@@ -180,11 +183,11 @@ static ait_status give(ait_ref_call *call, ait_ref_scalar r) {
 }
 
 /* A function of one number, seen as s. */
-#define NUMBER(name, ...)                            \
-  ait_status ait_ref_##name(ait_ref_call *call) {    \
-    ait_ref_scalar s;                                \
-    AIT_TRY(ait_ref_scalar_arg(call, 0, &s));        \
-    __VA_ARGS__                                      \
+#define NUMBER(name, ...)                         \
+  ait_status ait_ref_##name(ait_ref_call *call) { \
+    ait_ref_scalar s;                             \
+    AIT_TRY(ait_ref_scalar_arg(call, 0, &s));     \
+    __VA_ARGS__                                   \
   }
 
 /* A float as an integer; the value is whole. */
@@ -223,7 +226,8 @@ NUMBER(number_ite, {
   return give(call, chosen);
 })
 
-/* ---- what tensors tell -------------------------------------------------------------------------------------------------------------------*/
+/* ---- what tensors tell
+ * -------------------------------------------------------------------------------------------------------------------*/
 static ait_status tensor_and_dim(const ait_ref_call *call, const ait_tensor **t, int32_t *dim) {
   AIT_TRY(ait_ref_tensor(call, 0, t));
   if ((*t)->rank == 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a tensor of rank 0 has no sizes");
@@ -268,7 +272,8 @@ ait_status ait_ref_item(ait_ref_call *call) {
   return give(call, s);
 }
 
-/* ---- assertions --------------------------------------------------------------------------------------------------------------------------*/
+/* ---- assertions
+ * --------------------------------------------------------------------------------------------------------------------------*/
 static ait_status assertion_failed(const ait_ref_call *call, const char *what) {
   return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "runtime assertion failed: %s", what);
 }

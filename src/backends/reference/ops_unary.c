@@ -9,43 +9,43 @@ static ait_status unary(ait_ref_call *call, bool to_bool, const ait_ref_kernels 
 }
 
 /* Float in, float out; complex where the formula has a meaning there. */
-#define REAL_AND_COMPLEX(name, real, complex_)                                                              \
-  AIT_REF_LOOP_F(f_##name, real)                                                                            \
-  AIT_REF_LOOP_C(c_##name, complex_)                                                                        \
-  ait_status ait_ref_##name(ait_ref_call *call) {                                                           \
+#define REAL_AND_COMPLEX(name, real, complex_)                                                                     \
+  AIT_REF_LOOP_F(f_##name, real)                                                                                   \
+  AIT_REF_LOOP_C(c_##name, complex_)                                                                               \
+  ait_status ait_ref_##name(ait_ref_call *call) {                                                                  \
     static const ait_ref_kernels kernels = {.f = f_##name, .c = c_##name, .out_f = AIT_REF_F, .out_c = AIT_REF_C}; \
-    return unary(call, false, &kernels, (ait_ref_params){0});                                               \
+    return unary(call, false, &kernels, (ait_ref_params){0});                                                      \
   }
-#define REAL(name, real)                                                              \
-  AIT_REF_LOOP_F(f_##name, real)                                                      \
-  ait_status ait_ref_##name(ait_ref_call *call) {                                     \
-    static const ait_ref_kernels kernels = {.f = f_##name, .out_f = AIT_REF_F};       \
-    return unary(call, false, &kernels, (ait_ref_params){0});                         \
+#define REAL(name, real)                                                        \
+  AIT_REF_LOOP_F(f_##name, real)                                                \
+  ait_status ait_ref_##name(ait_ref_call *call) {                               \
+    static const ait_ref_kernels kernels = {.f = f_##name, .out_f = AIT_REF_F}; \
+    return unary(call, false, &kernels, (ait_ref_params){0});                   \
   }
 /* All three domains, the dtype kept. */
-#define ANY_DOMAIN(name, real, whole, complex_)                                                                        \
-  AIT_REF_LOOP_F(f_##name, real)                                                                                       \
-  AIT_REF_LOOP_I(i_##name, whole)                                                                                      \
-  AIT_REF_LOOP_C(c_##name, complex_)                                                                                   \
-  ait_status ait_ref_##name(ait_ref_call *call) {                                                                      \
-    static const ait_ref_kernels kernels = {f_##name, i_##name, c_##name, AIT_REF_F, AIT_REF_I, AIT_REF_C};            \
-    return unary(call, false, &kernels, (ait_ref_params){0});                                                          \
+#define ANY_DOMAIN(name, real, whole, complex_)                                                             \
+  AIT_REF_LOOP_F(f_##name, real)                                                                            \
+  AIT_REF_LOOP_I(i_##name, whole)                                                                           \
+  AIT_REF_LOOP_C(c_##name, complex_)                                                                        \
+  ait_status ait_ref_##name(ait_ref_call *call) {                                                           \
+    static const ait_ref_kernels kernels = {f_##name, i_##name, c_##name, AIT_REF_F, AIT_REF_I, AIT_REF_C}; \
+    return unary(call, false, &kernels, (ait_ref_params){0});                                               \
   }
-#define REAL_AND_WHOLE(name, real, whole)                                                                                   \
-  AIT_REF_LOOP_F(f_##name, real)                                                                                            \
-  AIT_REF_LOOP_I(i_##name, whole)                                                                                           \
-  ait_status ait_ref_##name(ait_ref_call *call) {                                                                           \
-    static const ait_ref_kernels kernels = {.f = f_##name, .i = i_##name, .out_f = AIT_REF_F, .out_i = AIT_REF_I};          \
-    return unary(call, false, &kernels, (ait_ref_params){0});                                                               \
+#define REAL_AND_WHOLE(name, real, whole)                                                                          \
+  AIT_REF_LOOP_F(f_##name, real)                                                                                   \
+  AIT_REF_LOOP_I(i_##name, whole)                                                                                  \
+  ait_status ait_ref_##name(ait_ref_call *call) {                                                                  \
+    static const ait_ref_kernels kernels = {.f = f_##name, .i = i_##name, .out_f = AIT_REF_F, .out_i = AIT_REF_I}; \
+    return unary(call, false, &kernels, (ait_ref_params){0});                                                      \
   }
 /* Any domain to a truth value. */
-#define PREDICATE(name, real, whole, complex_)                                                                     \
-  AIT_REF_LOOP(f_##name, double, int64_t, real)                                                                    \
-  AIT_REF_LOOP(i_##name, int64_t, int64_t, whole)                                                                  \
-  AIT_REF_LOOP(c_##name, double complex, int64_t, complex_)                                                        \
-  ait_status ait_ref_##name(ait_ref_call *call) {                                                                  \
-    static const ait_ref_kernels kernels = {f_##name, i_##name, c_##name, AIT_REF_I, AIT_REF_I, AIT_REF_I};        \
-    return unary(call, true, &kernels, (ait_ref_params){0});                                                       \
+#define PREDICATE(name, real, whole, complex_)                                                              \
+  AIT_REF_LOOP(f_##name, double, int64_t, real)                                                             \
+  AIT_REF_LOOP(i_##name, int64_t, int64_t, whole)                                                           \
+  AIT_REF_LOOP(c_##name, double complex, int64_t, complex_)                                                 \
+  ait_status ait_ref_##name(ait_ref_call *call) {                                                           \
+    static const ait_ref_kernels kernels = {f_##name, i_##name, c_##name, AIT_REF_I, AIT_REF_I, AIT_REF_I}; \
+    return unary(call, true, &kernels, (ait_ref_params){0});                                                \
   }
 
 static int64_t wrapped_negative(int64_t a) { return (int64_t)(0 - (uint64_t)a); }
@@ -165,10 +165,10 @@ ait_status ait_ref_round_decimals(ait_ref_call *call) {
 
 static double largest(ait_dtype dtype) {
   switch (dtype) {
-  case AIT_F16: return 65504;
-  case AIT_BF16: return 3.38953138925153547590470800371487867e38;
-  case AIT_F32: return FLT_MAX;
-  default: return DBL_MAX;
+    case AIT_F16: return 65504;
+    case AIT_BF16: return 3.38953138925153547590470800371487867e38;
+    case AIT_F32: return FLT_MAX;
+    default: return DBL_MAX;
   }
 }
 AIT_REF_LOOP_F(f_nan_to_num, isnan(a) ? p->f[0] : a == INFINITY ? p->f[1] : a == -INFINITY ? p->f[2] : a)

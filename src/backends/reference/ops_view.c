@@ -7,11 +7,11 @@ static ait_status give_view(ait_ref_call *call, const ait_tensor *base, ait_tens
 }
 
 /* A function whose body sees its tensor argument 0 as t. */
-#define VIEW(name, ...)                                \
-  ait_status ait_ref_##name(ait_ref_call *call) {      \
-    const ait_tensor *t;                               \
-    AIT_TRY(ait_ref_tensor(call, 0, &t));              \
-    __VA_ARGS__                                        \
+#define VIEW(name, ...)                           \
+  ait_status ait_ref_##name(ait_ref_call *call) { \
+    const ait_tensor *t;                          \
+    AIT_TRY(ait_ref_tensor(call, 0, &t));         \
+    __VA_ARGS__                                   \
   }
 #define COPY(name, view) \
   ait_status ait_ref_##name(ait_ref_call *call) { return ait_ref_copied(call, ait_ref_##view); }
@@ -19,7 +19,8 @@ static ait_status give_view(ait_ref_call *call, const ait_tensor *base, ait_tens
 VIEW(alias, return give_view(call, t, *t);)
 COPY(alias_copy, alias)
 
-/* ---- another shape -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- another shape
+ * -----------------------------------------------------------------------------------------------------------------------*/
 /* For view, too: a program that torch exported ran there, so its views were possible; where a result of ours lies in memory in another
  * order than torch's (attention, for one), the elements are copied. */
 static ait_status reshape_to(ait_ref_call *call, const ait_tensor *t, int32_t rank, int64_t *shape) {
@@ -190,10 +191,12 @@ VIEW(atleast_3d, {
   return give_view(call, t, v);
 })
 
-/* ---- another order -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- another order
+ * -----------------------------------------------------------------------------------------------------------------------*/
 static ait_status permuted(const ait_ref_call *call, const ait_tensor *t, const int64_t *dims, int32_t count, ait_tensor *out) {
   bool seen[AIT_MAX_RANK] = {false};
-  if (count != t->rank) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%d dimensions are given for a tensor of rank %d", count, t->rank);
+  if (count != t->rank)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%d dimensions are given for a tensor of rank %d", count, t->rank);
   *out = *t;
   for (int32_t i = 0; i < count; ++i) {
     int32_t d;
@@ -293,7 +296,8 @@ VIEW(movedim, {
   return give_view(call, t, v);
 })
 
-/* ---- parts -------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- parts
+ * -------------------------------------------------------------------------------------------------------------------------------*/
 VIEW(select, {
   int32_t dim;
   int64_t index;
@@ -330,8 +334,8 @@ VIEW(narrow, {
   int64_t size = t->shape[dim];
   if (start < 0) start += size;
   if (start < 0 || length < 0 || start > size || length > size - start)
-    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "start %lld and length %lld exceed size %lld", (long long)start, (long long)length,
-                         (long long)size);
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "start %lld and length %lld exceed size %lld", (long long)start,
+                         (long long)length, (long long)size);
   return give_view(call, t, ait_ref_narrowed(t, dim, start, length));
 })
 COPY(narrow_copy, narrow)
@@ -386,7 +390,8 @@ VIEW(as_strided, {
 })
 COPY(as_strided_copy, as_strided)
 
-/* ---- expansion ---------------------------------------------------------------------------------------------------------------------------*/
+/* ---- expansion
+ * ---------------------------------------------------------------------------------------------------------------------------*/
 VIEW(expand_to, {
   int64_t shape[AIT_MAX_RANK];
   int32_t rank;
@@ -430,7 +435,8 @@ ait_status ait_ref_broadcast_tensors(ait_ref_call *call) {
   return AIT_OK;
 }
 
-/* ---- lists of parts ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- lists of parts
+ * ------------------------------------------------------------------------------------------------------------------------*/
 typedef struct part_list {
   ait_tensor *items;
   uint32_t count, capacity;
@@ -595,7 +601,8 @@ VIEW(tensor_split, {
 static ait_status fixed_dim_split(ait_ref_call *call, int32_t least_rank, int32_t dim, bool array) {
   const ait_tensor *t;
   AIT_TRY(ait_ref_tensor(call, 0, &t));
-  if (t->rank < least_rank) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the tensor has rank %d, fewer than %d", t->rank, least_rank);
+  if (t->rank < least_rank)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the tensor has rank %d, fewer than %d", t->rank, least_rank);
   if (dim >= t->rank) dim = 0;
   if (array) return cut_by_array(call, t, dim, 1);
   int64_t sections;
@@ -626,7 +633,8 @@ ait_status ait_ref_getitem(ait_ref_call *call) {
   return status;
 }
 
-/* ---- complex -------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- complex
+ * -------------------------------------------------------------------------------------------------------------------------------*/
 static ait_dtype real_of(ait_dtype d) { return d == AIT_C128 ? AIT_F64 : d == AIT_C32 ? AIT_F16 : AIT_F32; }
 
 VIEW(view_as_real, {
@@ -650,7 +658,8 @@ VIEW(view_as_complex, {
   v.dtype = t->dtype == AIT_F64 ? AIT_C128 : t->dtype == AIT_F16 ? AIT_C32 : AIT_C64;
   v.rank = last;
   for (int32_t d = 0; d < last; ++d) {
-    if (t->strides[d] % 2 != 0 && t->shape[d] > 1) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "odd strides cannot hold complex numbers");
+    if (t->strides[d] % 2 != 0 && t->shape[d] > 1)
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "odd strides cannot hold complex numbers");
     v.strides[d] = t->strides[d] / 2;
   }
   return give_view(call, t, v);
@@ -672,7 +681,8 @@ VIEW(imag, {
   return part_of_complex(call, t, 1);
 })
 
-/* ---- copies and casts ----------------------------------------------------------------------------------------------------------------------*/
+/* ---- copies and casts
+ * ----------------------------------------------------------------------------------------------------------------------*/
 enum { FORMAT_CONTIGUOUS = 0, FORMAT_PRESERVE = 1, FORMAT_CHANNELS_LAST = 2, FORMAT_CHANNELS_LAST_3D = 3 };
 
 /* Contiguous strides of a memory format; false when the rank does not fit it. */

@@ -17,10 +17,10 @@ ait_status ait_ref_operand_at(const ait_ref_call *call, uint32_t arg, ait_ref_op
 /* ---- torch.result_type -------------------------------------------------------------------------------------------------------------*/
 static ait_dtype scalar_dtype(const ait_ref_call *call, ait_dtype_kind kind) {
   switch (kind) {
-  case AIT_KIND_BOOL: return AIT_BOOL;
-  case AIT_KIND_FLOAT: return ait_ref_widen(call, AIT_F32);
-  case AIT_KIND_COMPLEX: return ait_ref_widen(call, AIT_C64);
-  default: return AIT_I64;
+    case AIT_KIND_BOOL: return AIT_BOOL;
+    case AIT_KIND_FLOAT: return ait_ref_widen(call, AIT_F32);
+    case AIT_KIND_COMPLEX: return ait_ref_widen(call, AIT_C64);
+    default: return AIT_I64;
   }
 }
 
@@ -121,8 +121,8 @@ static void place_operand(map_job *job, uint32_t i, const ait_ref_operand *o, ai
 }
 
 /* Laid out like the first operand of the whole shape. */
-static ait_status new_output(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *const *operands, uint32_t count, int32_t rank,
-                             const int64_t *shape, ait_tensor *out) {
+static ait_status new_output(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *const *operands, uint32_t count,
+                             int32_t rank, const int64_t *shape, ait_tensor *out) {
   for (uint32_t i = 0; i < count; ++i) {
     bool whole = operands[i]->rank == rank;
     for (int32_t d = 0; d < rank && whole; ++d) whole = operands[i]->shape[d] == shape[d];
@@ -131,8 +131,8 @@ static ait_status new_output(ait_ref_call *call, uint32_t k, ait_dtype dtype, co
   return ait_ref_new(call, k, dtype, rank, shape, out);
 }
 
-ait_status ait_ref_map(ait_ref_call *call, uint32_t k, ait_dtype compute, ait_dtype out_dtype, const ait_ref_operand *operands, uint32_t count,
-                       const ait_ref_kernels *kernels, ait_ref_params params) {
+ait_status ait_ref_map(ait_ref_call *call, uint32_t k, ait_dtype compute, ait_dtype out_dtype, const ait_ref_operand *operands,
+                       uint32_t count, const ait_ref_kernels *kernels, ait_ref_params params) {
   ait_ref_domain domain = ait_ref_domain_of(compute);
   map_job job = {.count = count, .params = params};
   job.params.dtype = compute;

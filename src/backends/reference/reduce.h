@@ -29,7 +29,8 @@ typedef struct ait_ref_axes {
 } ait_ref_axes;
 ait_status ait_ref_axes_all(const ait_tensor *t, ait_ref_axes *out) AIT_MUST_USE;
 /* dims from argument dims_arg (an int or a list; none or empty: all), keepdim from keep_arg. */
-ait_status ait_ref_axes_args(const ait_ref_call *call, const ait_tensor *t, uint32_t dims_arg, uint32_t keep_arg, ait_ref_axes *out) AIT_MUST_USE;
+ait_status ait_ref_axes_args(const ait_ref_call *call, const ait_tensor *t, uint32_t dims_arg, uint32_t keep_arg,
+                             ait_ref_axes *out) AIT_MUST_USE;
 
 typedef struct ait_ref_reduce_result {
   ait_dtype dtype;

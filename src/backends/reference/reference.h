@@ -14,7 +14,7 @@ extern const ait_backend ait_backend_reference;
 
 /* A value while the graph runs. */
 typedef struct ait_ref_value {
-  ait_type type; /* NONE: not there (yet) */
+  ait_type type;   /* NONE: not there (yet) */
   bool is_complex; /* a FLOAT value with an imaginary part */
   union {
     ait_tensor tensor; /* holds a reference */
@@ -56,7 +56,7 @@ struct ait_ref_run {
   ait_allocator allocator;
   ait_pool *pool;
   bool fp64;
-  int32_t depth; /* of nesting */
+  int32_t depth;   /* of nesting */
   uint64_t *draws; /* random operators that this session has run: each draws from a stream of its own; NULL: always the first */
 };
 
@@ -129,7 +129,8 @@ ait_status ait_ref_broadcast(const ait_ref_call *call, const ait_tensor *const *
                              int64_t out_shape[AIT_MAX_RANK]) AIT_MUST_USE;
 /* View of t with stride 0 where it is broadcast to shape. */
 ait_tensor ait_ref_expand(const ait_tensor *t, int32_t rank, const int64_t *shape);
-/* A contiguous double copy (complex: pairs) of any tensor; released by the caller. The plain way to write an operator that need not be fast. */
+/* A contiguous double copy (complex: pairs) of any tensor; released by the caller. The plain way to write an operator that need not be
+ * fast. */
 ait_status ait_ref_to_f64(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) AIT_MUST_USE;
 /* Byte pointer of element at multi-index. */
 static inline char *ait_ref_at(const ait_tensor *t, const int64_t *index) {

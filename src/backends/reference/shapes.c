@@ -78,7 +78,8 @@ ait_status ait_ref_contiguous_of(const ait_ref_call *call, const ait_tensor *t, 
   return status;
 }
 
-/* ---- plain views -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- plain views
+ * -----------------------------------------------------------------------------------------------------------------------*/
 static char *element(const ait_tensor *t, int64_t offset) {
   return t->data ? (char *)t->data + offset * (int64_t)ait_dtype_size(t->dtype) : NULL;
 }
@@ -138,7 +139,8 @@ ait_tensor ait_ref_dim_last(const ait_tensor *t, int32_t dim) {
   return v;
 }
 
-ait_status ait_ref_diagonal_view(const ait_ref_call *call, const ait_tensor *t, int64_t offset, int64_t dim1, int64_t dim2, ait_tensor *out) {
+ait_status ait_ref_diagonal_view(const ait_ref_call *call, const ait_tensor *t, int64_t offset, int64_t dim1, int64_t dim2,
+                                 ait_tensor *out) {
   int32_t a, b;
   AIT_TRY(ait_ref_dim(call, dim1, t->rank, &a));
   AIT_TRY(ait_ref_dim(call, dim2, t->rank, &b));
@@ -163,14 +165,16 @@ ait_status ait_ref_expanded(const ait_ref_call *call, const ait_tensor *t, int32
     int64_t own = d < lead ? 1 : t->shape[d - lead];
     int64_t size = shape[d] == -1 && d >= lead ? own : shape[d];
     if (size < 0 || (own != 1 && size != own))
-      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "size %lld of dimension %d cannot be expanded to %lld", (long long)own, d, (long long)shape[d]);
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "size %lld of dimension %d cannot be expanded to %lld", (long long)own, d,
+                           (long long)shape[d]);
     out->shape[d] = size;
     out->strides[d] = d < lead || (own == 1 && size != 1) ? 0 : t->strides[d - lead];
   }
   return AIT_OK;
 }
 
-/* ---- arguments -------------------------------------------------------------------------------------------------------------------------*/
+/* ---- arguments
+ * -------------------------------------------------------------------------------------------------------------------------*/
 static int64_t clamped(int64_t at, int64_t size) {
   if (at < 0) at += size;
   return at < 0 ? 0 : at > size ? size : at;
@@ -204,7 +208,8 @@ ait_status ait_ref_dim_arg(const ait_ref_call *call, uint32_t arg, int64_t when_
   return ait_ref_dim(call, dim, rank, out);
 }
 
-/* ---- copies of views ---------------------------------------------------------------------------------------------------------------------*/
+/* ---- copies of views
+ * ---------------------------------------------------------------------------------------------------------------------*/
 static ait_status copy_view(const ait_ref_call *call, ait_tensor *t) {
   ait_tensor copy;
   AIT_TRY(ait_ref_temp(call, t->dtype, t->rank, t->shape, &copy));

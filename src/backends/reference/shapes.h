@@ -9,7 +9,8 @@ ait_status ait_ref_infer_shape(const ait_ref_call *call, const ait_tensor *t, in
 /* t with another shape without moving elements; false when its strides do not permit that. The counts agree. */
 bool ait_ref_restrided(const ait_tensor *t, int32_t rank, const int64_t *shape, ait_tensor *out);
 /* A view where strides permit (retains storage), else a contiguous copy. Released by the caller. */
-ait_status ait_ref_reshaped(const ait_ref_call *call, const ait_tensor *t, int32_t rank, const int64_t *shape, ait_tensor *out) AIT_MUST_USE;
+ait_status ait_ref_reshaped(const ait_ref_call *call, const ait_tensor *t, int32_t rank, const int64_t *shape,
+                            ait_tensor *out) AIT_MUST_USE;
 /* t itself (retained) when contiguous, else a contiguous copy. Released by the caller. */
 ait_status ait_ref_contiguous_of(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) AIT_MUST_USE;
 
@@ -21,10 +22,11 @@ ait_tensor ait_ref_unsqueezed(const ait_tensor *t, int32_t dim);
 /* Dim `dim` moved to the end. */
 ait_tensor ait_ref_dim_last(const ait_tensor *t, int32_t dim);
 /* The diagonal as last dim. */
-ait_status ait_ref_diagonal_view(const ait_ref_call *call, const ait_tensor *t, int64_t offset, int64_t dim1, int64_t dim2, ait_tensor *out)
-    AIT_MUST_USE;
+ait_status ait_ref_diagonal_view(const ait_ref_call *call, const ait_tensor *t, int64_t offset, int64_t dim1, int64_t dim2,
+                                 ait_tensor *out) AIT_MUST_USE;
 /* Expansion with ATen's checks: -1 keeps a size, sizes of 1 stretch. */
-ait_status ait_ref_expanded(const ait_ref_call *call, const ait_tensor *t, int32_t rank, const int64_t *shape, ait_tensor *out) AIT_MUST_USE;
+ait_status ait_ref_expanded(const ait_ref_call *call, const ait_tensor *t, int32_t rank, const int64_t *shape,
+                            ait_tensor *out) AIT_MUST_USE;
 
 /* Reads start, end and step of a slice from arguments start_arg.. (none: the whole), wraps and clamps them. */
 ait_status ait_ref_slice_args(const ait_ref_call *call, uint32_t start_arg, int64_t size, int64_t *out_start, int64_t *out_length,

@@ -144,5 +144,6 @@ case("histogram.bin_ct", m, 5); case("histogram.bin_ct", m, 4, range=[-1.0, 1.0]
 case("segment_reduce", r(6, 2), "max", lengths=torch.tensor([2, 0, 4])); case("segment_reduce", r(6), "mean", offsets=torch.tensor([0, 2, 2, 6]), initial=1.0); case("segment_reduce", r(2, 5), "sum", lengths=torch.tensor([[2, 3], [4, 1]]), axis=1)
 case("gcd", ints, torch.tensor(12)); case("lcm", ints[1:7].clone(), torch.tensor(10)); case("vander", m[0], 3); case("vander", ints[:3].clone(), increasing=True); case("bincount", torch.tensor([1, 3, 1]), minlength=3); case("bincount", torch.tensor([1, 0]), torch.tensor([0.5, 2.0]))
 case("unique_dim", torch.tensor([[2, 1], [0, 5], [2, 1]]), 0, True, True, True); case("unique_dim_consecutive", torch.tensor([[2, 1], [2, 1], [0, 5]]), 0, True, True); case("_unsafe_index.Tensor", m, [torch.tensor([0, 2])]); case("fill_diagonal_", r(3, 4), 2.0, after=(0,)); case("fill_diagonal_", r(7, 3), 2.0, True, after=(0,)); case("pow_.Scalar", r(3), 2.0, after=(0,))
+for k in (-1, 0, 2): case("tril_indices", 3, 4, k, dtype=i64); case("triu_indices", 4, 3, k, dtype=i64)
 
 print("\n".join(refused))
