@@ -12,8 +12,24 @@
 
 /* ---- ONNX Runtime ----------------------------------------------------------------------------------------------------------------*/
 enum { ORT_VERSION = 18, ORT_FLOAT = 1, ORT_INT64 = 7, ORT_BOOL = 9, MAX_PORTS = 16, MAX_ROUNDS = 400 };
-enum { CREATE_ENV = 3, DISABLE_TELEMETRY = 6, CREATE_SESSION = 7, RUN = 9, CREATE_OPTIONS = 10, SET_INTRA_THREADS = 24, INPUT_COUNT = 30, OUTPUT_COUNT = 31,
-       INPUT_NAME = 36, OUTPUT_NAME = 37, CREATE_TENSOR = 49, TENSOR_DATA = 51, CPU_MEMORY = 69, DEFAULT_ALLOCATOR = 78, RELEASE_VALUE = 96, ERROR_MESSAGE = 2 };
+enum {
+  CREATE_ENV = 3,
+  DISABLE_TELEMETRY = 6,
+  CREATE_SESSION = 7,
+  RUN = 9,
+  CREATE_OPTIONS = 10,
+  SET_INTRA_THREADS = 24,
+  INPUT_COUNT = 30,
+  OUTPUT_COUNT = 31,
+  INPUT_NAME = 36,
+  OUTPUT_NAME = 37,
+  CREATE_TENSOR = 49,
+  TENSOR_DATA = 51,
+  CPU_MEMORY = 69,
+  DEFAULT_ALLOCATOR = 78,
+  RELEASE_VALUE = 96,
+  ERROR_MESSAGE = 2
+};
 
 typedef struct ort {
   void *const *table;
@@ -51,8 +67,10 @@ static void ort_open(ort *o, const char *library, const char *model, int threads
   CALL(o, INPUT_COUNT, (void *, size_t *), o->session, &o->in_count);
   CALL(o, OUTPUT_COUNT, (void *, size_t *), o->session, &o->out_count);
   if (o->in_count > MAX_PORTS || o->out_count > MAX_PORTS) fprintf(stderr, "too many inputs or outputs\n"), exit(1);
-  for (size_t i = 0; i < o->in_count; ++i) CALL(o, INPUT_NAME, (void *, size_t, void *, char **), o->session, i, o->allocator, &o->in_names[i]);
-  for (size_t i = 0; i < o->out_count; ++i) CALL(o, OUTPUT_NAME, (void *, size_t, void *, char **), o->session, i, o->allocator, &o->out_names[i]);
+  for (size_t i = 0; i < o->in_count; ++i)
+    CALL(o, INPUT_NAME, (void *, size_t, void *, char **), o->session, i, o->allocator, &o->in_names[i]);
+  for (size_t i = 0; i < o->out_count; ++i)
+    CALL(o, OUTPUT_NAME, (void *, size_t, void *, char **), o->session, i, o->allocator, &o->out_names[i]);
   printf("ONNX Runtime %s", get_base()->version());
 }
 
@@ -148,7 +166,8 @@ int main(int argc, char **argv) {
   float *want;
   CALL(&o, TENSOR_DATA, (void *, void **), o.out[0], (void **)&want);
   double worst = 0;
-  for (int64_t i = 0, n = ait_tensor_count(&a.out[0].as.tensor); i < n; ++i) worst = fmax(worst, fabs((double)((float *)a.out[0].as.tensor.data)[i] - (double)want[i]));
+  for (int64_t i = 0, n = ait_tensor_count(&a.out[0].as.tensor); i < n; ++i)
+    worst = fmax(worst, fabs((double)((float *)a.out[0].as.tensor.data)[i] - (double)want[i]));
   int inner[2] = {first[0] < 200e-6 ? (int)(200e-6 / first[0]) + 1 : 1, first[1] < 200e-6 ? (int)(200e-6 / first[1]) + 1 : 1}, rounds = 0;
   static double t[2][MAX_ROUNDS], ratio[MAX_ROUNDS];
   for (double end = now() + seconds; rounds < MAX_ROUNDS && (now() < end || rounds < 5); ++rounds) {
@@ -160,7 +179,8 @@ int main(int argc, char **argv) {
   qsort(t[1], (size_t)rounds, sizeof **t, ascending);
   qsort(ratio, (size_t)rounds, sizeof *ratio, ascending);
   int half = (int)(0.98 * sqrt(rounds)), low = rounds / 2 - half, high = rounds / 2 + half;
-  printf(", %d threads, %d rounds: ait %.4g ms (p10 %.4g), ort %.4g ms (p10 %.4g), ait/ort %.3f (%.3f-%.3f), max diff %.2g\n", threads, rounds, 1e3 * t[0][rounds / 2],
-         1e3 * t[0][rounds / 10], 1e3 * t[1][rounds / 2], 1e3 * t[1][rounds / 10], ratio[rounds / 2], ratio[low < 0 ? 0 : low], ratio[high >= rounds ? rounds - 1 : high], worst);
+  printf(", %d threads, %d rounds: ait %.4g ms (p10 %.4g), ort %.4g ms (p10 %.4g), ait/ort %.3f (%.3f-%.3f), max diff %.2g\n", threads,
+         rounds, 1e3 * t[0][rounds / 2], 1e3 * t[0][rounds / 10], 1e3 * t[1][rounds / 2], 1e3 * t[1][rounds / 10], ratio[rounds / 2],
+         ratio[low < 0 ? 0 : low], ratio[high >= rounds ? rounds - 1 : high], worst);
   return 0;
 }

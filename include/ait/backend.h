@@ -93,7 +93,7 @@ typedef enum ait_type {
 typedef struct ait_region_value {
   const char *name;
   ait_type type;
-  ait_dtype dtype; /* tensors */
+  ait_dtype dtype;      /* tensors */
   int32_t rank;         /* tensors; -1: unknown. Others: 0 */
   const ait_dim *shape; /* tensors: rank dims. Ints: one dim, their expression, or NULL when it is not known */
 } ait_region_value;
@@ -124,9 +124,9 @@ typedef enum ait_input_kind {
 typedef struct ait_region_input {
   uint32_t value; /* value id; AIT_NO_INDEX for a user input that export baked in (then `baked` is what the caller must pass) */
   ait_input_kind kind;
-  const char *name;  /* user input's name, or fully qualified name of the weight */
-  ait_arg baked;     /* NONE, INT, FLOAT, BOOL, STRING */
-  bool mutated;      /* the region may write into this tensor */
+  const char *name;   /* user input's name, or fully qualified name of the weight */
+  ait_arg baked;      /* NONE, INT, FLOAT, BOOL, STRING */
+  bool mutated;       /* the region may write into this tensor */
   int32_t user_index; /* position among the user inputs; -1 for weights */
 } ait_region_input;
 
@@ -200,7 +200,7 @@ typedef struct ait_blob {
 
 /* Why a region, or a node of it, is not taken. */
 typedef struct ait_support_note {
-  uint32_t node; /* AIT_NO_INDEX: the whole region */
+  uint32_t node;    /* AIT_NO_INDEX: the whole region */
   const char *code; /* short, stable: "op-not-in-native" */
   char reason[192];
 } ait_support_note;

@@ -14,7 +14,7 @@ AIT_API AIT_MUST_USE ait_status ait_tensor_copy(const ait_tensor *dst, const ait
 AIT_API AIT_MUST_USE ait_status ait_tensor_cast(ait_allocator allocator, const ait_tensor *src, ait_dtype dtype, ait_tensor *out);
 
 typedef struct ait_compare_rule {
-  bool exact; /* equal bits; any NaN equals any NaN, -0 equals 0 */
+  bool exact;        /* equal bits; any NaN equals any NaN, -0 equals 0 */
   double rtol, atol; /* else |got - want| <= atol + rtol * |want|, NaN where NaN, infinities equal */
 } ait_compare_rule;
 
@@ -43,7 +43,7 @@ AIT_API AIT_MUST_USE ait_status ait_data_save(const ait_data *data, const char *
 AIT_API AIT_MUST_USE ait_status ait_data_add(ait_data *data, const char *name, const ait_tensor *tensor); /* copies the contents */
 AIT_API size_t ait_data_count(const ait_data *data);
 AIT_API const char *ait_data_name(const ait_data *data, size_t index);
-AIT_API const ait_tensor *ait_data_tensor(const ait_data *data, size_t index); /* borrowed */
+AIT_API const ait_tensor *ait_data_tensor(const ait_data *data, size_t index);   /* borrowed */
 AIT_API const ait_tensor *ait_data_find(const ait_data *data, const char *name); /* borrowed; NULL when there is none */
 
 #ifdef __cplusplus

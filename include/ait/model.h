@@ -17,8 +17,8 @@ typedef struct ait_model ait_model;
 typedef struct ait_load_options {
   uint32_t struct_size;
   ait_allocator allocator;
-  uint64_t cpu_mask;  /* CPU features that may be used (see ait_cpu_mask_parse); all: UINT64_MAX */
-  bool skip_checksum; /* do not hash the weights on load; the small entries are always hashed */
+  uint64_t cpu_mask;      /* CPU features that may be used (see ait_cpu_mask_parse); all: UINT64_MAX */
+  bool skip_checksum;     /* do not hash the weights on load; the small entries are always hashed */
   const char *model_name; /* which model of a .pt2 archive that holds several; NULL: the only one */
   const char *backend;    /* ait_model_import: build the whole model on this backend; NULL: "reference" */
   const char *passes;     /* ait_model_import: passes or pipelines to run first; NULL: what the backend needs */

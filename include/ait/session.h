@@ -16,8 +16,8 @@ typedef struct ait_session ait_session;
 typedef struct ait_session_options {
   uint32_t struct_size;
   ait_allocator allocator;
-  int32_t threads;     /* threads that compute, the caller's included; 0: what the plan was tuned for (1 when untuned) */
-  bool profile;        /* keep per-step times */
+  int32_t threads; /* threads that compute, the caller's included; 0: what the plan was tuned for (1 when untuned) */
+  bool profile;    /* keep per-step times */
 } ait_session_options;
 AIT_API void ait_session_options_init(ait_session_options *options);
 
@@ -31,8 +31,8 @@ AIT_API void ait_session_destroy(ait_session *session);
  * it may be an input of that next run). Result tensors are contiguous. On error outputs[] and state are as before the call; memory given
  * for outputs, and inputs that the model changes in place, may be partly written.
  * Errors: invalid-argument names the input, the dimension, its value and the range; unsupported; out-of-memory. */
-AIT_API AIT_MUST_USE ait_status ait_session_run(ait_session *session, const ait_value *inputs, size_t input_count,
-                                                ait_value *outputs, size_t output_count);
+AIT_API AIT_MUST_USE ait_status ait_session_run(ait_session *session, const ait_value *inputs, size_t input_count, ait_value *outputs,
+                                                size_t output_count);
 /* State back to what the file holds. */
 AIT_API AIT_MUST_USE ait_status ait_session_reset(ait_session *session);
 /* A view of the current contents of the named buffer or parameter; valid until the next run. Errors: not-found. */

@@ -13,12 +13,13 @@ extern "C" {
 /* Identity, inputs, outputs, states, module tree (calls, parameters, FLOPs, bytes), what each backend takes and the first reason why
  * not. model_path: .pt2 or .ait. options may be NULL. */
 AIT_API AIT_MUST_USE ait_status ait_inspect(const char *model_path, const ait_load_options *options, char **out_json);
-/* Every "no" for a model: unmatched patterns, nodes on the portable path, fixed dimensions. filter: node name or module path prefix, or NULL. */
+/* Every "no" for a model: unmatched patterns, nodes on the portable path, fixed dimensions. filter: node name or module path prefix, or
+ * NULL. */
 AIT_API AIT_MUST_USE ait_status ait_explain(const char *model_path, const char *filter, const ait_load_options *options, char **out_json);
 /* The graph as text after the given passes (comma-separated names or pipelines; NULL or "": as imported). print_after: a pass name after
  * which the text is wanted too, "all", or NULL. */
-AIT_API AIT_MUST_USE ait_status ait_opt(const char *model_path, const char *passes, const char *print_after, const ait_load_options *options,
-                                        char **out_text);
+AIT_API AIT_MUST_USE ait_status ait_opt(const char *model_path, const char *passes, const char *print_after,
+                                        const ait_load_options *options, char **out_text);
 /* All operators: name, schema, dialects, whether the reference runs it. */
 AIT_API AIT_MUST_USE ait_status ait_ops(char **out_json);
 /* The same list as a Markdown page, docs/operators.md. */
@@ -29,7 +30,8 @@ AIT_API AIT_MUST_USE ait_status ait_ops_missing(const char *model_path, const ai
 AIT_API AIT_MUST_USE ait_status ait_passes(char **out_json);
 /* Backends: found or not, version, detail, knobs. */
 AIT_API AIT_MUST_USE ait_status ait_backends(char **out_json);
-/* Sessions timed in turn, so that a busy machine hurts all alike. Measurements in which this thread was descheduled are dropped and counted. */
+/* Sessions timed in turn, so that a busy machine hurts all alike. Measurements in which this thread was descheduled are dropped and
+ * counted. */
 typedef struct ait_bench_entry {
   const char *label;
   ait_session *session;

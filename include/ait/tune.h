@@ -25,14 +25,14 @@ typedef struct ait_tune_progress {
 typedef struct ait_tune_options {
   uint32_t struct_size;
   ait_allocator allocator;
-  const char *strategy; /* "max-throughput" (default), "min-latency", "first-wins", "one-backend" */
+  const char *strategy;        /* "max-throughput" (default), "min-latency", "first-wins", "one-backend" */
   const char *const *backends; /* NULL-terminated, in order of preference; NULL: all that are here */
-  int32_t threads;        /* at most this many; 0: all that this process may use */
-  double budget_seconds;  /* 0: 60 */
-  double rtol, atol;      /* 0: from dtype and the reference's own rounding noise */
-  const char *record_path; /* SQLite record; NULL: none is kept */
-  double trial_seconds;   /* limit for one candidate; 0: 120 */
-  uint64_t trial_bytes;   /* address-space limit for one candidate; 0: none */
+  int32_t threads;             /* at most this many; 0: all that this process may use */
+  double budget_seconds;       /* 0: 60 */
+  double rtol, atol;           /* 0: from dtype and the reference's own rounding noise */
+  const char *record_path;     /* SQLite record; NULL: none is kept */
+  double trial_seconds;        /* limit for one candidate; 0: 120 */
+  uint64_t trial_bytes;        /* address-space limit for one candidate; 0: none */
   uint64_t cpu_mask;
   const char *model_name;
   void (*progress)(void *ctx, const ait_tune_progress *event);

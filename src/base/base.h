@@ -16,16 +16,16 @@ static inline void ait_status_ignore(ait_status status) { ait_status_free(status
 #define AIT_OOM() ait_error(AIT_CODE_OUT_OF_MEMORY, "out of memory")
 
 /* Returns the error to the caller. */
-#define AIT_TRY(expression)                              \
-  do {                                                   \
-    ait_status ait_try_status_ = (expression);           \
+#define AIT_TRY(expression)                                \
+  do {                                                     \
+    ait_status ait_try_status_ = (expression);             \
     if (ait_try_status_ != AIT_OK) return ait_try_status_; \
   } while (0)
 /* For functions with something to release: sets `status` and jumps to `cleanup`. */
-#define AIT_GOTO(expression)              \
-  do {                                    \
-    status = (expression);                \
-    if (status != AIT_OK) goto cleanup;   \
+#define AIT_GOTO(expression)            \
+  do {                                  \
+    status = (expression);              \
+    if (status != AIT_OK) goto cleanup; \
   } while (0)
 
 /* ---- memory (memory.c) ---------------------------------------------------------------------------------------------------------*/
@@ -121,8 +121,8 @@ void ait_file_writer_destroy(ait_file_writer *writer); /* removes what was not c
 ait_status ait_file_write_all(ait_allocator a, const char *path, const void *data, size_t size) AIT_MUST_USE;
 
 /* ---- clock (clock.c) -----------------------------------------------------------------------------------------------------------*/
-double ait_clock_seconds(void);        /* monotonic */
-double ait_clock_thread_seconds(void); /* CPU time of this thread */
+double ait_clock_seconds(void);                                    /* monotonic */
+double ait_clock_thread_seconds(void);                             /* CPU time of this thread */
 void ait_clock_switches(int64_t *voluntary, int64_t *involuntary); /* context switches of this thread so far */
 
 /* ---- CPU (cpu.c, cpu_features.inc) ----------------------------------------------------------------------------------------------*/

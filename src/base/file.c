@@ -13,7 +13,8 @@
 
 static ait_status io_error(int number, const char *doing, const char *path) {
   char text[128];
-  bool missing = (number == ENOENT || number == ENOTDIR) && strcmp(doing, "write") != 0; /* no folder to write into: this place, not the data */
+  bool missing =
+      (number == ENOENT || number == ENOTDIR) && strcmp(doing, "write") != 0; /* no folder to write into: this place, not the data */
   ait_code code = missing ? AIT_CODE_NOT_FOUND : number == ENOMEM ? AIT_CODE_OUT_OF_MEMORY : AIT_CODE_IO;
   return ait_error(code, "cannot %s '%s': %s", doing, path, strerror_r(number, text, sizeof text));
 }

@@ -36,13 +36,15 @@ static bool compare_scalar(const ait_value *got, struct json_object *spec, const
   static const struct {
     const char *type;
     ait_value_kind kind;
-  } kinds[] = {{"none", AIT_VALUE_NONE}, {"int", AIT_VALUE_INT}, {"float", AIT_VALUE_FLOAT}, {"bool", AIT_VALUE_BOOL}, {"str", AIT_VALUE_STRING}};
+  } kinds[] = {
+      {"none", AIT_VALUE_NONE}, {"int", AIT_VALUE_INT}, {"float", AIT_VALUE_FLOAT}, {"bool", AIT_VALUE_BOOL}, {"str", AIT_VALUE_STRING}};
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
     if (strcmp(kinds[i].type, type)) continue;
     if (got->kind != kinds[i].kind) return case_fail(out, "%s: is of kind %d, want %s", what, (int)got->kind, type);
     if (got->kind == AIT_VALUE_INT && got->as.i != json_object_get_int64(want))
       return case_fail(out, "%s: got %lld, want %lld", what, (long long)got->as.i, (long long)json_object_get_int64(want));
-    if (got->kind == AIT_VALUE_BOOL && got->as.b != (bool)json_object_get_boolean(want)) return case_fail(out, "%s: got %d", what, got->as.b);
+    if (got->kind == AIT_VALUE_BOOL && got->as.b != (bool)json_object_get_boolean(want))
+      return case_fail(out, "%s: got %d", what, got->as.b);
     if (got->kind == AIT_VALUE_STRING && strcmp(got->as.s, json_object_get_string(want)))
       return case_fail(out, "%s: got '%s', want '%s'", what, got->as.s, json_object_get_string(want));
     double w = got->kind == AIT_VALUE_FLOAT ? number_of(want) : 0;
@@ -74,14 +76,16 @@ static bool compare_random_rules(double *v, int64_t n, int64_t last, struct json
       return case_fail(out, "%s: element %lld is %.9g, outside [%.9g, %.9g]", what, (long long)i, v[i], min, max);
     if (integer && v[i] != floor(v[i])) return case_fail(out, "%s: element %lld is %.9g, not whole", what, (long long)i, v[i]);
     bool found = !values;
-    for (size_t k = 0; values && k < json_object_array_length(values); ++k) found |= v[i] == number_of(json_object_array_get_idx(values, k));
+    for (size_t k = 0; values && k < json_object_array_length(values); ++k)
+      found |= v[i] == number_of(json_object_array_get_idx(values, k));
     if (!found) return case_fail(out, "%s: element %lld is %.9g, not an allowed value", what, (long long)i, v[i]);
   }
   if (json_object_object_get_ex(rules, "sum_last", &r))
     for (int64_t row = 0; last > 0 && row < n / last; ++row) {
       double sum = 0;
       for (int64_t i = 0; i < last; ++i) sum += v[row * last + i];
-      if (!(fabs(sum - number_of(r)) <= 1e-4 * (1 + fabs(number_of(r))))) return case_fail(out, "%s: row %lld sums to %.9g", what, (long long)row, sum);
+      if (!(fabs(sum - number_of(r)) <= 1e-4 * (1 + fabs(number_of(r)))))
+        return case_fail(out, "%s: row %lld sums to %.9g", what, (long long)row, sum);
     }
   if (json_object_object_get_ex(rules, "permutation", &r) && json_object_get_boolean(r)) {
     qsort(v, (size_t)n, sizeof *v, by_value);
@@ -102,7 +106,8 @@ static bool compare_random(const ait_tensor *got, const ait_tensor *want, struct
   } else if (want && ait_tensor_cast(ait_allocator_default(), want, AIT_F64, &w) == AIT_OK) { /* zero-or-equal */
     for (int64_t i = 0; ok && i < n; ++i) {
       double a = ((double *)g.data)[i], b = ((double *)w.data)[i];
-      if (a != 0 && !(fabs(a - b) <= 1e-5 + 1e-5 * fabs(b))) ok = case_fail(out, "%s: element %lld is %.9g, neither 0 nor %.9g", what, (long long)i, a, b);
+      if (a != 0 && !(fabs(a - b) <= 1e-5 + 1e-5 * fabs(b)))
+        ok = case_fail(out, "%s: element %lld is %.9g, neither 0 nor %.9g", what, (long long)i, a, b);
     }
     ait_tensor_release(&w);
   }
@@ -128,7 +133,8 @@ bool case_compare_value(const ait_value *got, const ait_tensor *want, struct jso
   if (got->kind != AIT_VALUE_TENSOR) return case_fail(out, "%s: is no tensor", what);
   const ait_tensor *t = &got->as.tensor;
   const char *dtype = text_of(spec, "dtype");
-  if (dtype && strcmp(dtype, ait_dtype_name(t->dtype))) return case_fail(out, "%s: dtype is %s, want %s", what, ait_dtype_name(t->dtype), dtype);
+  if (dtype && strcmp(dtype, ait_dtype_name(t->dtype)))
+    return case_fail(out, "%s: dtype is %s, want %s", what, ait_dtype_name(t->dtype), dtype);
   if (want && !shapes_agree(t, want, what, out)) return false;
   struct json_object *compare = NULL, *part;
   json_object_object_get_ex(spec, "compare", &compare);
@@ -149,6 +155,6 @@ bool case_compare_value(const ait_value *got, const ait_tensor *want, struct jso
   }
   if (r.max_abs > out->max_abs) out->max_abs = r.max_abs;
   if (r.pass) return true;
-  return case_fail(out, "%s: %lld of %lld elements differ; worst at %lld: got %.9g, want %.9g (max abs %.3g)", what, (long long)r.mismatches,
-                   (long long)r.count, (long long)r.worst_index, r.worst_got, r.worst_want, r.max_abs);
+  return case_fail(out, "%s: %lld of %lld elements differ; worst at %lld: got %.9g, want %.9g (max abs %.3g)", what,
+                   (long long)r.mismatches, (long long)r.count, (long long)r.worst_index, r.worst_got, r.worst_want, r.max_abs);
 }

@@ -63,7 +63,8 @@ static ait_status inline_tensor(struct json_object *data, const char *dtype, ait
 /* A copy laid out with the given strides ("strides" of a leaf: it was not contiguous), or contiguous. Inputs are copies, since a model may
  * write into them. */
 static ait_status strided_copy(const ait_tensor *src, struct json_object *strides, ait_tensor *out) {
-  if (!strides || (int32_t)json_object_array_length(strides) != src->rank) return ait_tensor_cast(ait_allocator_default(), src, src->dtype, out);
+  if (!strides || (int32_t)json_object_array_length(strides) != src->rank)
+    return ait_tensor_cast(ait_allocator_default(), src, src->dtype, out);
   int64_t span = 1;
   ait_tensor view = *src;
   for (int32_t d = 0; d < src->rank; ++d) {
@@ -100,7 +101,8 @@ static ait_status input_value(const ait_data *data, size_t i, struct json_object
     if (!strcmp(type, "int")) *out = (ait_value){.kind = AIT_VALUE_INT, .as.i = json_object_get_int64(value)};
     else if (!strcmp(type, "bool")) *out = (ait_value){.kind = AIT_VALUE_BOOL, .as.b = json_object_get_boolean(value)};
     else if (!strcmp(type, "str")) *out = (ait_value){.kind = AIT_VALUE_STRING, .as.s = json_object_get_string(value)};
-    else if (json_object_is_type(value, json_type_string)) *out = (ait_value){.kind = AIT_VALUE_FLOAT, .as.f = strtod(json_object_get_string(value), NULL)};
+    else if (json_object_is_type(value, json_type_string))
+      *out = (ait_value){.kind = AIT_VALUE_FLOAT, .as.f = strtod(json_object_get_string(value), NULL)};
     else *out = (ait_value){.kind = AIT_VALUE_FLOAT, .as.f = json_object_get_double(value)};
     return AIT_OK;
   }
@@ -125,11 +127,13 @@ static ait_status load_step(case_context *x, struct json_object *step, step_data
   ait_status status = AIT_OK;
   const char *file = get_text(step, "in");
   if (file) join(path, sizeof path, x->folder, file), status = ait_data_load(ait_allocator_default(), path, &s->in);
-  if (status == AIT_OK && (file = get_text(step, "out"))) join(path, sizeof path, x->folder, file), status = ait_data_load(ait_allocator_default(), path, &s->out);
+  if (status == AIT_OK && (file = get_text(step, "out")))
+    join(path, sizeof path, x->folder, file), status = ait_data_load(ait_allocator_default(), path, &s->out);
   struct json_object *inputs = get(step, "inputs");
   size_t n = inputs ? json_object_array_length(inputs) : 0;
   size_t model_outputs = x->model ? ait_model_output_count(x->model) : 0;
-  if (status == AIT_OK && (n > MAX_LEAVES || model_outputs > MAX_LEAVES)) status = ait_error(AIT_CODE_LIMIT, "the case has too many leaves");
+  if (status == AIT_OK && (n > MAX_LEAVES || model_outputs > MAX_LEAVES))
+    status = ait_error(AIT_CODE_LIMIT, "the case has too many leaves");
   s->output_count = model_outputs;
   for (size_t i = 0; status == AIT_OK && i < n; ++i) {
     status = input_value(s->in, i, json_object_array_get_idx(inputs, i), &s->inputs[i]);
@@ -301,7 +305,8 @@ static void run_all_steps(case_context *x, const char *expect) {
     }
     if (!ok) return;
   }
-  if (!strcmp(expect, "error") || !strcmp(expect, "unsupported")) case_fail(x->out, "no error, want one: %s", get_text(x->c, "why") ? get_text(x->c, "why") : "");
+  if (!strcmp(expect, "error") || !strcmp(expect, "unsupported"))
+    case_fail(x->out, "no error, want one: %s", get_text(x->c, "why") ? get_text(x->c, "why") : "");
 }
 
 void case_run(const cli_args *args, const char *folder, struct json_object *c, case_result *out) {

@@ -15,7 +15,8 @@ typedef struct case_result {
 /* `folder` holds cases.json; `c` is one element of its "cases". */
 void case_run(const cli_args *args, const char *folder, struct json_object *c, case_result *out);
 
-/* case_compare.c: got against the array or scalar that `spec` describes. Writes the reason into out->text and returns false when it differs. */
+/* case_compare.c: got against the array or scalar that `spec` describes. Writes the reason into out->text and returns false when it
+ * differs. */
 bool case_compare_value(const ait_value *got, const ait_tensor *want, struct json_object *spec, const char *what, case_result *out);
 bool case_fail(case_result *out, const char *format, ...) AIT_PRINTF(2, 3); /* returns false */
 

@@ -21,8 +21,8 @@ typedef struct cli_args {
 
 /* options.c. parse prints what is wrong and returns CLI_USAGE, or CLI_DONE. */
 int cli_parse(int argc, char **argv, cli_args *out);
-int cli_help(FILE *out, const char *command); /* NULL: all commands. Returns an exit code: the command may be unknown */
-const char *cli_option(const cli_args *args, const char *name);          /* last value; NULL: not given */
+int cli_help(FILE *out, const char *command);                   /* NULL: all commands. Returns an exit code: the command may be unknown */
+const char *cli_option(const cli_args *args, const char *name); /* last value; NULL: not given */
 const char *cli_option_at(const cli_args *args, const char *name, int k); /* k-th value of a repeatable option; NULL after the last */
 bool cli_flag(const cli_args *args, const char *name);
 /* Numbers from options; usage errors are printed and end up false. */
@@ -33,10 +33,11 @@ bool cli_double(const cli_args *args, const char *name, double when_absent, doub
 /* Prints "ait: message" and "hint: …" to stderr, frees the status, returns its exit code. CLI_DONE for AIT_OK. */
 int cli_fail(ait_status status);
 int cli_usage(const char *format, ...) AIT_PRINTF(1, 2); /* prints, with a hint to the command's help; returns CLI_USAGE */
-void cli_usage_command(const char *command);              /* whose help that is; NULL: none */
+void cli_usage_command(const char *command);             /* whose help that is; NULL: none */
 /* Flushes standard output. code, or CLI_MISSING after a message when something that was printed could not be written. */
 int cli_finish(int code);
-/* The text as a file: ended by a newline; whole, or as it was before. Special files (/dev/stdout) are written directly. Returns an exit code. */
+/* The text as a file: ended by a newline; whole, or as it was before. Special files (/dev/stdout) are written directly. Returns an exit
+ * code. */
 int cli_write_file(const char *path, const char *text);
 /* Sends a JSON object where --json says; returns an exit code. Takes over the object. */
 int cli_json(const cli_args *args, struct json_object *object);
@@ -48,7 +49,7 @@ typedef struct cli_table {
   bool right[16]; /* numbers: aligned right */
 } cli_table;
 void cli_table_init(cli_table *t, int columns, const char *right_columns); /* "RLR" */
-void cli_table_row(cli_table *t, ...);                                    /* `columns` const char * */
+void cli_table_row(cli_table *t, ...);                                     /* `columns` const char * */
 void cli_table_print(cli_table *t, FILE *out);
 void cli_table_deinit(cli_table *t);
 void cli_seconds(double s, char out[16]); /* "1.25 ms" */

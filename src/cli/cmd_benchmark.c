@@ -24,7 +24,11 @@ static ait_status open_lane(const cli_args *args, const char *path, const char *
   ait_status status = cli_model_open(args, path, backend, &l->model);
   if (status == AIT_OK) status = cli_session_open(args, l->model, false, &l->session);
   *out_load = now() - start;
-  if (status == AIT_OK) status = cli_option(args, "data") ? cli_inputs_load(args, l->model, "data", &l->inputs) : cli_inputs_random(args, l->model, cli_option(args, "random") ? strtoull(cli_option(args, "random"), NULL, 10) : 0, &l->inputs);
+  if (status == AIT_OK)
+    status = cli_option(args, "data")
+                 ? cli_inputs_load(args, l->model, "data", &l->inputs)
+                 : cli_inputs_random(args, l->model, cli_option(args, "random") ? strtoull(cli_option(args, "random"), NULL, 10) : 0,
+                                     &l->inputs);
   const char *slash = strrchr(path, '/');
   snprintf(l->label, sizeof l->label, "%s%s%s", slash ? slash + 1 : path, backend ? " " : "", backend ? backend : "");
   return status;
@@ -42,7 +46,8 @@ static void print_table(struct json_object *o) {
     cli_seconds(cli_member_number(e, "p99_s"), cells[2]);
     cli_seconds(cli_member_number(e, "load_s"), cells[3]);
     cli_count(cli_member_number(e, "calls_per_s"), rate);
-    snprintf(ratio, sizeof ratio, "%.3f (%.3f-%.3f)", cli_member_number(e, "time_over_first"), cli_member_number(e, "time_over_first_low"), cli_member_number(e, "time_over_first_high"));
+    snprintf(ratio, sizeof ratio, "%.3f (%.3f-%.3f)", cli_member_number(e, "time_over_first"), cli_member_number(e, "time_over_first_low"),
+             cli_member_number(e, "time_over_first_high"));
     cli_table_row(&table, cli_member(e, "label"), cells[0], cells[1], cells[2], rate, cells[3], ratio);
   }
   cli_table_print(&table, stdout);
@@ -63,11 +68,13 @@ int cli_cmd_bench(const cli_args *args) {
     bool sealed = n > 4 && !strcmp(args->positional[m] + n - 4, ".ait");
     snprintf(backends, sizeof backends, "%s", cli_option(args, "backend") ? cli_option(args, "backend") : "native");
     char *save = NULL;
-    for (char *b = strtok_r(backends, ",", &save); b && status == AIT_OK && count < MAX_ENTRIES; b = sealed ? NULL : strtok_r(NULL, ",", &save)) {
+    for (char *b = strtok_r(backends, ",", &save); b && status == AIT_OK && count < MAX_ENTRIES;
+         b = sealed ? NULL : strtok_r(NULL, ",", &save)) {
       bench_lane *l = &lanes[count];
       double load = 0;
       status = open_lane(args, args->positional[m], sealed ? NULL : b, l, &load);
-      entries[count] = (ait_bench_entry){.label = l->label, .session = l->session, .inputs = l->inputs.values, .input_count = l->inputs.count, .load_seconds = load};
+      entries[count] = (ait_bench_entry){
+          .label = l->label, .session = l->session, .inputs = l->inputs.values, .input_count = l->inputs.count, .load_seconds = load};
       if (status == AIT_OK) entries[count].output_count = ait_model_output_count(l->model);
       ++count;
     }

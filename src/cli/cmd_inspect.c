@@ -32,8 +32,8 @@ static void print_symbols(struct json_object *o) {
   for (size_t i = 0; i < cli_member_count(o, "symbols"); ++i) {
     struct json_object *s = cli_member_at(o, "symbols", i);
     bool bounded = cli_member_object(s, "max") != NULL;
-    printf("%s  %s = %s to %s%s\n", i ? "       " : "sizes  ", cli_member(s, "name"), cli_member(s, "min"), bounded ? cli_member(s, "max") : "any",
-           cli_member_true(s, "from_inputs") ? "" : " (depends on data)");
+    printf("%s  %s = %s to %s%s\n", i ? "       " : "sizes  ", cli_member(s, "name"), cli_member(s, "min"),
+           bounded ? cli_member(s, "max") : "any", cli_member_true(s, "from_inputs") ? "" : " (depends on data)");
   }
 }
 
@@ -71,7 +71,8 @@ static void print_backends(struct json_object *o) {
   cli_table_row(&table, "backend", "takes it", "noted", "first reason");
   for (size_t i = 0; i < cli_member_count(o, "backends"); ++i) {
     struct json_object *b = cli_member_at(o, "backends", i);
-    cli_table_row(&table, cli_member(b, "name"), cli_member_true(b, "supported") ? "yes" : "no", cli_member(b, "noted"), cli_member(b, "first_reason"));
+    cli_table_row(&table, cli_member(b, "name"), cli_member_true(b, "supported") ? "yes" : "no", cli_member(b, "noted"),
+                  cli_member(b, "first_reason"));
   }
   cli_table_print(&table, stdout);
   cli_table_deinit(&table);
@@ -91,8 +92,8 @@ int cli_cmd_inspect(const cli_args *args) {
   char bytes[16], flops[16];
   cli_bytes(cli_member_number(o, "weight_bytes"), bytes);
   cli_count(cli_member_number(o, "flops"), flops);
-  printf("%s: %s by %s\n%s nodes, weights %s, %s FLOP a call\n\n", cli_member(o, "file"), cli_member(o, "name"), cli_member(o, "producer"), cli_member(o, "nodes"), bytes,
-         flops);
+  printf("%s: %s by %s\n%s nodes, weights %s, %s FLOP a call\n\n", cli_member(o, "file"), cli_member(o, "name"), cli_member(o, "producer"),
+         cli_member(o, "nodes"), bytes, flops);
   print_ports(o, "inputs", "inputs");
   print_ports(o, "outputs", "outputs");
   print_symbols(o);

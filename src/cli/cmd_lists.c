@@ -78,7 +78,8 @@ int cli_cmd_backends(const cli_args *args) {
   for (size_t i = 0; i < json_object_array_length(list); ++i) {
     struct json_object *row = json_object_array_get_idx(list, i), *knobs = cli_member_object(row, "knobs");
     bool here = cli_member_true(row, "available");
-    cli_table_row(&table, cli_member(row, "name"), here ? "yes" : "no", cli_member(row, "version"), here ? cli_member(row, "summary") : cli_member(row, "detail"));
+    cli_table_row(&table, cli_member(row, "name"), here ? "yes" : "no", cli_member(row, "version"),
+                  here ? cli_member(row, "summary") : cli_member(row, "detail"));
     for (size_t k = 0; cli_flag(args, "verbose") && k < json_object_array_length(knobs); ++k) {
       struct json_object *knob = json_object_array_get_idx(knobs, k);
       char line[256];

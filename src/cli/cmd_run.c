@@ -56,7 +56,8 @@ static void print_outputs(const run_state *r) {
     if (v->kind != AIT_VALUE_TENSOR) continue;
     char shape[160] = "[", low[32] = "", high[32] = "";
     const ait_tensor *t = &v->as.tensor;
-    for (int32_t d = 0; d < t->rank; ++d) snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%s%lld", d ? ", " : "", (long long)t->shape[d]);
+    for (int32_t d = 0; d < t->rank; ++d)
+      snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%s%lld", d ? ", " : "", (long long)t->shape[d]);
     snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "]");
     ait_tensor wide;
     ait_status status = ait_tensor_cast(ait_allocator_default(), t, AIT_F64, &wide);
@@ -92,7 +93,8 @@ static void print_profile(const run_state *r) {
     char time[16], share[16];
     cli_seconds(steps[i].seconds / (steps[i].calls ? (double)steps[i].calls : 1), time);
     snprintf(share, sizeof share, "%.1f%%", total > 0 ? 100 * steps[i].seconds / total : 0);
-    cli_table_row(&table, time, share, steps[i].op ? steps[i].op : "", steps[i].kernel ? steps[i].kernel : "", steps[i].module ? steps[i].module : "");
+    cli_table_row(&table, time, share, steps[i].op ? steps[i].op : "", steps[i].kernel ? steps[i].kernel : "",
+                  steps[i].module ? steps[i].module : "");
   }
   cli_table_print(&table, stdout);
   cli_table_deinit(&table);
@@ -140,7 +142,8 @@ static ait_status run_labels(run_state *r, const char *name, int64_t batch, int6
       t->shape[0] = n;
     }
     status = call(r, part);
-    if (status == AIT_OK && (r->outputs[0].kind != AIT_VALUE_TENSOR || r->outputs[0].as.tensor.rank < 1 || r->outputs[0].as.tensor.shape[0] != n))
+    if (status == AIT_OK &&
+        (r->outputs[0].kind != AIT_VALUE_TENSOR || r->outputs[0].as.tensor.rank < 1 || r->outputs[0].as.tensor.shape[0] != n))
       status = ait_error(AIT_CODE_INVALID_ARGUMENT, "the first output has no row per label");
     if (status == AIT_OK) status = count_right(&r->outputs[0].as.tensor, labels, begin, out_right);
   }

@@ -36,8 +36,8 @@ static void on_progress(void *ctx, const ait_tune_progress *p) {
   }
   if (!b->terminal) return;
   int width = 20, filled = p->total ? (int)(width * p->done / p->total) : 0;
-  fprintf(stderr, "\r\033[K[%.*s%.*s] %u/%u %s %.40s %.0f s", filled, "####################", width - filled, "--------------------", p->done, p->total, p->phase,
-          p->candidate, p->seconds);
+  fprintf(stderr, "\r\033[K[%.*s%.*s] %u/%u %s %.40s %.0f s", filled, "####################", width - filled, "--------------------",
+          p->done, p->total, p->phase, p->candidate, p->seconds);
   fflush(stderr);
   b->drawn = true;
 }
@@ -52,15 +52,18 @@ static bool default_record(char *out, size_t size) {
   return true;
 }
 
-static int parse_options(const cli_args *args, ait_tune_options *o, char *record, size_t record_size, char *names, size_t names_size, const char **backends) {
+static int parse_options(const cli_args *args, ait_tune_options *o, char *record, size_t record_size, char *names, size_t names_size,
+                         const char **backends) {
   int64_t threads;
   ait_tune_options_init(o);
   if (!cli_int(args, "threads", 1, 1024, 0, &threads) || !cli_double(args, "budget", 60, &o->budget_seconds)) return CLI_USAGE;
   o->threads = (int32_t)threads;
   o->strategy = cli_option(args, "strategy");
   o->model_name = cli_option(args, "model-name");
-  const char *tolerance = cli_option(args, "tolerance"), *list = cli_option(args, "backends"), *isa = cli_option(args, "isa"), *file = cli_option(args, "record");
-  if (tolerance && sscanf(tolerance, "%lf,%lf", &o->rtol, &o->atol) != 2) return cli_usage("option '--tolerance': '%s' is not RTOL,ATOL", tolerance);
+  const char *tolerance = cli_option(args, "tolerance"), *list = cli_option(args, "backends"), *isa = cli_option(args, "isa"),
+             *file = cli_option(args, "record");
+  if (tolerance && sscanf(tolerance, "%lf,%lf", &o->rtol, &o->atol) != 2)
+    return cli_usage("option '--tolerance': '%s' is not RTOL,ATOL", tolerance);
   if (isa) {
     ait_status status = ait_cpu_mask(isa, &o->cpu_mask);
     if (status != AIT_OK) return cli_fail(status);
@@ -207,7 +210,9 @@ int cli_cmd_report(const cli_args *args) {
   if (status != AIT_OK) return cli_fail(status);
   struct json_object *manifest = json_tokener_parse(ait_model_manifest(model)), *tuning = cli_member_object(manifest, "tuning");
   int code;
-  if (!tuning) code = cli_fail(ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "'%s' holds no tuning report", args->positional[0]), "'ait tune' writes one"));
+  if (!tuning)
+    code = cli_fail(
+        ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "'%s' holds no tuning report", args->positional[0]), "'ait tune' writes one"));
   else code = print_report(args, (char *)(uintptr_t)json_object_to_json_string(tuning));
   json_object_put(manifest);
   ait_model_release(model);

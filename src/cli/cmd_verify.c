@@ -23,7 +23,8 @@ static bool expected_for(const ait_data *data, ait_model *model, size_t i, const
   return *out != NULL;
 }
 
-static int compare_model(const cli_args *args, ait_model *model, const ait_value *outputs, const ait_data *expected, ait_compare_rule rule) {
+static int compare_model(const cli_args *args, ait_model *model, const ait_value *outputs, const ait_data *expected,
+                         ait_compare_rule rule) {
   struct json_object *report = json_object_new_object(), *list = json_object_new_array();
   cli_table table;
   cli_table_init(&table, 7, "LRRRRRL");
@@ -154,7 +155,8 @@ static int verify_cases(const cli_args *args, const char *folder) {
   struct json_object *root = json_object_from_file(path), *cases = NULL;
   if (!root || !json_object_object_get_ex(root, "cases", &cases) || !json_object_is_type(cases, json_type_array)) {
     json_object_put(root);
-    return cli_fail(ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "cannot read cases '%s'", path), "the folder must hold a cases.json of format 1"));
+    return cli_fail(ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "cannot read cases '%s'", path),
+                                   "the folder must hold a cases.json of format 1"));
   }
   int64_t jobs;
   double timeout;
@@ -163,7 +165,14 @@ static int verify_cases(const cli_args *args, const char *folder) {
   if (cli_int(args, "jobs", 1, 64, sysconf(_SC_NPROCESSORS_ONLN), &jobs) && cli_double(args, "timeout", 120, &timeout) &&
       (selected = select_cases(args, cases))) {
     tally t = {.args = args, .cases = cases, .report = json_object_new_array()};
-    case_run_options o = {.args = args, .folder = folder, .cases = cases, .jobs = (int)jobs, .timeout = timeout * SLACK, .slack = SLACK, .done = count_case, .ctx = &t};
+    case_run_options o = {.args = args,
+                          .folder = folder,
+                          .cases = cases,
+                          .jobs = (int)jobs,
+                          .timeout = timeout * SLACK,
+                          .slack = SLACK,
+                          .done = count_case,
+                          .ctx = &t};
     case_run_all(&o, selected);
     struct json_object *report = json_object_new_object();
     json_object_object_add(report, "passed", json_object_new_int64((int64_t)t.passed));

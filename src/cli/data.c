@@ -53,7 +53,8 @@ static ait_status load_named(ait_data *into, const char *text, const char *equal
   ait_status status = ait_data_load(ait_allocator_default(), equals + 1, &file);
   if (status != AIT_OK) return status;
   if (ait_data_count(file) == 1) status = ait_data_add(into, name, ait_data_tensor(file, 0));
-  else status = ait_error(AIT_CODE_INVALID_ARGUMENT, "'%s' holds %zu arrays; one is needed for '%s'", equals + 1, ait_data_count(file), name);
+  else
+    status = ait_error(AIT_CODE_INVALID_ARGUMENT, "'%s' holds %zu arrays; one is needed for '%s'", equals + 1, ait_data_count(file), name);
   ait_data_destroy(file);
   return status;
 }
@@ -105,7 +106,7 @@ static ait_status value_from_tensor(const ait_port *port, const ait_tensor *t, a
   ait_status status = ait_tensor_cast(ait_allocator_default(), t, AIT_F64, &number);
   if (status != AIT_OK) return status;
   if (ait_tensor_count(t) != 1) status = ait_error(AIT_CODE_INVALID_ARGUMENT, "input '%s' is a single number, not an array", port->name);
-  else if (port->kind == AIT_VALUE_INT) out->as.i = (int64_t)*(double *)number.data;
+  else if (port->kind == AIT_VALUE_INT) out->as.i = (int64_t) * (double *)number.data;
   else if (port->kind == AIT_VALUE_FLOAT) out->as.f = *(double *)number.data;
   else if (port->kind == AIT_VALUE_BOOL) out->as.b = *(double *)number.data != 0;
   ait_tensor_release(&number);
@@ -123,11 +124,11 @@ static bool default_value(const ait_port *port, const ait_region *region, size_t
     if (in->kind != AIT_INPUT_USER || in->user_index != (int32_t)index || in->value != AIT_NO_INDEX) continue;
     *out = (ait_value){.kind = port->kind};
     switch (in->baked.kind) {
-    case AIT_ARG_INT: out->as.i = in->baked.as.i; return true;
-    case AIT_ARG_FLOAT: out->as.f = in->baked.as.f; return true;
-    case AIT_ARG_BOOL: out->as.b = in->baked.as.b; return true;
-    case AIT_ARG_STRING: out->as.s = in->baked.as.string; return true;
-    default: return false;
+      case AIT_ARG_INT: out->as.i = in->baked.as.i; return true;
+      case AIT_ARG_FLOAT: out->as.f = in->baked.as.f; return true;
+      case AIT_ARG_BOOL: out->as.b = in->baked.as.b; return true;
+      case AIT_ARG_STRING: out->as.s = in->baked.as.string; return true;
+      default: return false;
     }
   }
   return false;
@@ -144,8 +145,8 @@ static ait_status missing_input(const ait_port *port, size_t position, const cli
   for (int s = 0; s < in->source_count; ++s)
     for (size_t i = 0; i < ait_data_count(in->sources[s]) && strlen(have) < 160; ++i)
       snprintf(have + strlen(have), sizeof have - strlen(have), "%s%.60s", *have ? ", " : "", ait_data_name(in->sources[s], i));
-  return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "no data for input '%s' (position %zu)", port->name, position), "the data holds: %s",
-                        have);
+  return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "no data for input '%s' (position %zu)", port->name, position),
+                        "the data holds: %s", have);
 }
 
 ait_status cli_inputs_load(const cli_args *args, ait_model *model, const char *option, cli_inputs *out) {
@@ -199,10 +200,12 @@ static ait_status check_sizes(const cli_args *args, const ait_region *region) {
     errno = 0;
     if (equals && strtoll(equals + 1, &end, 10) >= 0 && end != equals + 1 && !*end && !errno)
       for (uint32_t i = 0; i < region->symbol_count; ++i)
-        known |= strlen(region->symbols[i].name) == (size_t)(equals - text) && !strncmp(region->symbols[i].name, text, (size_t)(equals - text));
+        known |=
+            strlen(region->symbols[i].name) == (size_t)(equals - text) && !strncmp(region->symbols[i].name, text, (size_t)(equals - text));
     else return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "--size '%s' is not SYMBOL=N", text), "like --size s0=8");
     if (!known)
-      return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "--size '%s': the model has no such size", text), "'ait inspect' lists the sizes");
+      return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "--size '%s': the model has no such size", text),
+                            "'ait inspect' lists the sizes");
   }
   return AIT_OK;
 }
@@ -224,15 +227,15 @@ static bool eval_dim(const ait_region *r, const int64_t *symbols, ait_dim d, int
   if (e->op == AIT_DIM_SYMBOL) return *out = symbols[e->a], true;
   if (e->op == AIT_DIM_UNKNOWN || !eval_dim(r, symbols, e->a, depth + 1, &a) || !eval_dim(r, symbols, e->b, depth + 1, &b)) return false;
   switch (e->op) {
-  case AIT_DIM_ADD: return !__builtin_add_overflow(a, b, out);
-  case AIT_DIM_SUB: return !__builtin_sub_overflow(a, b, out);
-  case AIT_DIM_MUL: return !__builtin_mul_overflow(a, b, out);
-  case AIT_DIM_FLOORDIV: return b > 0 && a >= 0 ? (*out = a / b, true) : false;
-  case AIT_DIM_CEILDIV: return b > 0 && a >= 0 ? (*out = a / b + (a % b != 0), true) : false;
-  case AIT_DIM_MOD: return b > 0 && a >= 0 ? (*out = a % b, true) : false;
-  case AIT_DIM_MIN: return *out = a < b ? a : b, true;
-  case AIT_DIM_MAX: return *out = a > b ? a : b, true;
-  default: return false;
+    case AIT_DIM_ADD: return !__builtin_add_overflow(a, b, out);
+    case AIT_DIM_SUB: return !__builtin_sub_overflow(a, b, out);
+    case AIT_DIM_MUL: return !__builtin_mul_overflow(a, b, out);
+    case AIT_DIM_FLOORDIV: return b > 0 && a >= 0 ? (*out = a / b, true) : false;
+    case AIT_DIM_CEILDIV: return b > 0 && a >= 0 ? (*out = a / b + (a % b != 0), true) : false;
+    case AIT_DIM_MOD: return b > 0 && a >= 0 ? (*out = a % b, true) : false;
+    case AIT_DIM_MIN: return *out = a < b ? a : b, true;
+    case AIT_DIM_MAX: return *out = a > b ? a : b, true;
+    default: return false;
   }
 }
 
@@ -250,13 +253,14 @@ static void fill_random(ait_tensor *t, uint64_t *state) {
   ait_tensor_release(&wide);
 }
 
-static ait_status random_tensor(const ait_region *region, const ait_region_value *v, const int64_t *symbols, const char *name, uint64_t *state,
-                                ait_value *out) {
+static ait_status random_tensor(const ait_region *region, const ait_region_value *v, const int64_t *symbols, const char *name,
+                                uint64_t *state, ait_value *out) {
   int64_t shape[AIT_MAX_RANK];
   if (v->rank < 0 || v->rank > AIT_MAX_RANK) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the shape of input '%s' is not known", name);
   for (int32_t d = 0; d < v->rank; ++d)
     if (!eval_dim(region, symbols, v->shape[d], 0, &shape[d]))
-      return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "dimension %d of input '%s' is not known", d, name), "give the inputs with --data");
+      return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "dimension %d of input '%s' is not known", d, name),
+                            "give the inputs with --data");
   *out = (ait_value){.kind = AIT_VALUE_TENSOR};
   ait_status status = ait_tensor_create(ait_allocator_default(), v->dtype, v->rank, shape, &out->as.tensor);
   if (status == AIT_OK) fill_random(&out->as.tensor, state);
@@ -264,7 +268,8 @@ static ait_status random_tensor(const ait_region *region, const ait_region_value
 }
 
 /* An int that is a size has that size; any other is 2. */
-static ait_status random_int(const ait_region *region, const ait_region_value *v, const int64_t *symbols, const char *name, ait_value *out) {
+static ait_status random_int(const ait_region *region, const ait_region_value *v, const int64_t *symbols, const char *name,
+                             ait_value *out) {
   *out = (ait_value){.kind = AIT_VALUE_INT, .as.i = 2};
   if (v->type != AIT_TYPE_INT || !v->shape || eval_dim(region, symbols, v->shape[0], 0, &out->as.i)) return AIT_OK;
   return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "the value of input '%s' is not known", name), "give the inputs with --data");
@@ -287,8 +292,7 @@ ait_status cli_inputs_random(const cli_args *args, ait_model *model, uint64_t se
     if (in->value == AIT_NO_INDEX) continue;
     const ait_region_value *v = &region->values[in->value];
     if (port.kind == AIT_VALUE_TENSOR) status = random_tensor(region, v, symbols, port.name, &seed, slot);
-    else if (port.kind == AIT_VALUE_INT)
-      status = random_int(region, v, symbols, port.name, slot);
+    else if (port.kind == AIT_VALUE_INT) status = random_int(region, v, symbols, port.name, slot);
     else if (port.kind == AIT_VALUE_FLOAT) *slot = (ait_value){.kind = AIT_VALUE_FLOAT, .as.f = 0.5};
     else *slot = (ait_value){.kind = port.kind};
   }

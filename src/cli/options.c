@@ -103,7 +103,9 @@ static int parse_option(int argc, char **argv, int *i, cli_args *out) {
   bool is_long = text[1] == '-';
   const char *equals = is_long ? strchr(text, '=') : NULL;
   size_t length = is_long ? (equals ? (size_t)(equals - text) : strlen(text)) - 2 : 0;
-  const option_row *o = is_long ? find_option(out->command, text + 2, length, 0) : text[2] ? NULL : find_option(out->command, NULL, 0, text[1]);
+  const option_row *o = is_long   ? find_option(out->command, text + 2, length, 0)
+                        : text[2] ? NULL
+                                  : find_option(out->command, NULL, 0, text[1]);
   if (!o) return unknown_option(out->command, text);
   bool optional_value = o->value && o->value[0] == '[';
   const char *value = "";

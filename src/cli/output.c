@@ -63,7 +63,8 @@ int cli_write_file(const char *path, const char *text) {
     FILE *f = fopen(path, "w");
     return f && put_text(f, text, false) ? CLI_DONE : cannot_write(quoted, errno);
   }
-  if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid()) >= sizeof temporary) return cannot_write(quoted, ENAMETOOLONG);
+  if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid()) >= sizeof temporary)
+    return cannot_write(quoted, ENAMETOOLONG);
   FILE *f = fopen(temporary, "wx");
   if (f && put_text(f, text, true) && rename(temporary, path) == 0) return CLI_DONE;
   int error = errno;

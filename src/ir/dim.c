@@ -382,16 +382,16 @@ ait_status ait_dim_make(ait_graph *g, ait_dim_op op, ait_dim a, ait_dim b, ait_d
   if (a >= count || b >= count) return ait_error(AIT_CODE_INVALID_ARGUMENT, "symbolic size: operand does not exist");
   AIT_TRY(dim_refresh_ranges(g->root));
   switch (op) {
-  case AIT_DIM_ADD:
-  case AIT_DIM_SUB: return make_sum(g, op, a, b, out);
-  case AIT_DIM_MUL: return make_product(g, a, b, out);
-  case AIT_DIM_FLOORDIV: return dim_make_floordiv(g, a, b, out);
-  case AIT_DIM_CEILDIV: return dim_make_ceildiv(g, a, b, out);
-  case AIT_DIM_MOD: return dim_make_mod(g, a, b, out);
-  case AIT_DIM_MIN:
-  case AIT_DIM_MAX: return make_extreme(g, op, a, b, out);
-  case AIT_DIM_POW: return make_power(g, a, b, out);
-  default: return ait_error(AIT_CODE_INVALID_ARGUMENT, "symbolic size: no such operator");
+    case AIT_DIM_ADD:
+    case AIT_DIM_SUB: return make_sum(g, op, a, b, out);
+    case AIT_DIM_MUL: return make_product(g, a, b, out);
+    case AIT_DIM_FLOORDIV: return dim_make_floordiv(g, a, b, out);
+    case AIT_DIM_CEILDIV: return dim_make_ceildiv(g, a, b, out);
+    case AIT_DIM_MOD: return dim_make_mod(g, a, b, out);
+    case AIT_DIM_MIN:
+    case AIT_DIM_MAX: return make_extreme(g, op, a, b, out);
+    case AIT_DIM_POW: return make_power(g, a, b, out);
+    default: return ait_error(AIT_CODE_INVALID_ARGUMENT, "symbolic size: no such operator");
   }
 }
 

@@ -105,16 +105,16 @@ static range compute(const ait_graph *root, const ait_dim_expr *e) {
   if (e->op == AIT_DIM_UNKNOWN) return everything;
   range a = of(root, e->a), b = of(root, e->b);
   switch (e->op) {
-  case AIT_DIM_ADD: return (range){add(a.min, b.min), add(a.max, b.max)};
-  case AIT_DIM_SUB: return (range){add(a.min, negate(b.max)), add(a.max, negate(b.min))};
-  case AIT_DIM_MUL: return product(a, b);
-  case AIT_DIM_FLOORDIV: return quotient(a, b);
-  case AIT_DIM_CEILDIV: return negated(quotient(negated(a), b));
-  case AIT_DIM_MOD: return modulo(a, b);
-  case AIT_DIM_MIN: return (range){a.min < b.min ? a.min : b.min, a.max < b.max ? a.max : b.max};
-  case AIT_DIM_MAX: return (range){a.min > b.min ? a.min : b.min, a.max > b.max ? a.max : b.max};
-  case AIT_DIM_POW: return powers(a, b);
-  default: return everything;
+    case AIT_DIM_ADD: return (range){add(a.min, b.min), add(a.max, b.max)};
+    case AIT_DIM_SUB: return (range){add(a.min, negate(b.max)), add(a.max, negate(b.min))};
+    case AIT_DIM_MUL: return product(a, b);
+    case AIT_DIM_FLOORDIV: return quotient(a, b);
+    case AIT_DIM_CEILDIV: return negated(quotient(negated(a), b));
+    case AIT_DIM_MOD: return modulo(a, b);
+    case AIT_DIM_MIN: return (range){a.min < b.min ? a.min : b.min, a.max < b.max ? a.max : b.max};
+    case AIT_DIM_MAX: return (range){a.min > b.min ? a.min : b.min, a.max > b.max ? a.max : b.max};
+    case AIT_DIM_POW: return powers(a, b);
+    default: return everything;
   }
 }
 

@@ -9,14 +9,14 @@ static void print(const ait_graph *g, ait_dim d, int level, ait_text *out);
 
 static int level_of(const ait_dim_expr *e) {
   switch (e->op) {
-  case AIT_DIM_CONST: return e->value < 0 ? LEVEL_SUM : LEVEL_ATOM;
-  case AIT_DIM_ADD:
-  case AIT_DIM_SUB: return LEVEL_SUM;
-  case AIT_DIM_MUL:
-  case AIT_DIM_FLOORDIV:
-  case AIT_DIM_MOD: return LEVEL_PRODUCT;
-  case AIT_DIM_POW: return LEVEL_FACTOR;
-  default: return LEVEL_ATOM;
+    case AIT_DIM_CONST: return e->value < 0 ? LEVEL_SUM : LEVEL_ATOM;
+    case AIT_DIM_ADD:
+    case AIT_DIM_SUB: return LEVEL_SUM;
+    case AIT_DIM_MUL:
+    case AIT_DIM_FLOORDIV:
+    case AIT_DIM_MOD: return LEVEL_PRODUCT;
+    case AIT_DIM_POW: return LEVEL_FACTOR;
+    default: return LEVEL_ATOM;
   }
 }
 
@@ -72,18 +72,18 @@ static void print_sum(const ait_graph *g, const ait_dim_expr *e, ait_text *out) 
 
 static void print_expr(const ait_graph *g, const ait_dim_expr *e, ait_text *out) {
   switch (e->op) {
-  case AIT_DIM_CONST: ait_text_printf(out, "%lld", (long long)e->value); break;
-  case AIT_DIM_UNKNOWN: ait_text_printf(out, "?%lld", (long long)e->value); break;
-  case AIT_DIM_SYMBOL: scan_print_name(out, g->root->symbols[e->a].name); break;
-  case AIT_DIM_ADD: print_sum(g, e, out); break;
-  case AIT_DIM_SUB: print_infix(g, " - ", e, LEVEL_SUM, LEVEL_PRODUCT, out); break;
-  case AIT_DIM_MUL: print_product(g, e, out); break;
-  case AIT_DIM_FLOORDIV: print_infix(g, "//", e, LEVEL_FACTOR, LEVEL_FACTOR, out); break;
-  case AIT_DIM_MOD: print_infix(g, " % ", e, LEVEL_FACTOR, LEVEL_FACTOR, out); break;
-  case AIT_DIM_POW: print_infix(g, "**", e, LEVEL_ATOM, LEVEL_ATOM, out); break;
-  case AIT_DIM_CEILDIV: print_call(g, "ceildiv", e, out); break;
-  case AIT_DIM_MIN: print_call(g, "min", e, out); break;
-  case AIT_DIM_MAX: print_call(g, "max", e, out); break;
+    case AIT_DIM_CONST: ait_text_printf(out, "%lld", (long long)e->value); break;
+    case AIT_DIM_UNKNOWN: ait_text_printf(out, "?%lld", (long long)e->value); break;
+    case AIT_DIM_SYMBOL: scan_print_name(out, g->root->symbols[e->a].name); break;
+    case AIT_DIM_ADD: print_sum(g, e, out); break;
+    case AIT_DIM_SUB: print_infix(g, " - ", e, LEVEL_SUM, LEVEL_PRODUCT, out); break;
+    case AIT_DIM_MUL: print_product(g, e, out); break;
+    case AIT_DIM_FLOORDIV: print_infix(g, "//", e, LEVEL_FACTOR, LEVEL_FACTOR, out); break;
+    case AIT_DIM_MOD: print_infix(g, " % ", e, LEVEL_FACTOR, LEVEL_FACTOR, out); break;
+    case AIT_DIM_POW: print_infix(g, "**", e, LEVEL_ATOM, LEVEL_ATOM, out); break;
+    case AIT_DIM_CEILDIV: print_call(g, "ceildiv", e, out); break;
+    case AIT_DIM_MIN: print_call(g, "min", e, out); break;
+    case AIT_DIM_MAX: print_call(g, "max", e, out); break;
   }
 }
 

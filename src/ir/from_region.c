@@ -103,8 +103,9 @@ static ait_status rebuild_node(rebuilder *b, const ait_region *r, ait_graph *g, 
   for (uint32_t i = 0; i < n->arg_count; ++i) AIT_TRY(rebuild_arg(b, r, g, &n->args[i], depth, &args[i]));
   if (!op->variadic && n->arg_count != op->param_count) return damaged("a node has the wrong number of arguments");
   if (n->module) AIT_TRY(ait_graph_add_module(g, n->module, "", &module));
-  return ait_error_context(ait_graph_add_node(g, NULL, op, n->op, n->flags, args, n->arg_count, n->results, n->result_count, n->name, module, &made), "node '%s'",
-                           n->name ? n->name : "?");
+  return ait_error_context(
+      ait_graph_add_node(g, NULL, op, n->op, n->flags, args, n->arg_count, n->results, n->result_count, n->name, module, &made),
+      "node '%s'", n->name ? n->name : "?");
 }
 
 static ait_status rebuild_graph(rebuilder *b, const ait_region *r, ait_graph *g, int depth) {
@@ -128,7 +129,8 @@ static ait_status rebuild_signature(rebuilder *b) {
   if (!names) return AIT_OOM();
   memset(names, 0, (count + 1) * sizeof *names);
   for (uint32_t i = 0; i < r->input_count; ++i)
-    if (r->inputs[i].kind == AIT_INPUT_USER && r->inputs[i].user_index >= 0 && (size_t)r->inputs[i].user_index < count) names[r->inputs[i].user_index] = r->inputs[i].name;
+    if (r->inputs[i].kind == AIT_INPUT_USER && r->inputs[i].user_index >= 0 && (size_t)r->inputs[i].user_index < count)
+      names[r->inputs[i].user_index] = r->inputs[i].name;
   AIT_TRY(ait_graph_set_input_spec(b->root, names, count));
   for (uint32_t i = 0; i < r->guard_count; ++i) {
     ait_dim left, right;
@@ -139,7 +141,8 @@ static ait_status rebuild_signature(rebuilder *b) {
   return AIT_OK;
 }
 
-ait_status ait_graph_from_region(ait_allocator a, const ait_region *region, ait_dialect dialect, ait_weight_store *weights, ait_graph **out) {
+ait_status ait_graph_from_region(ait_allocator a, const ait_region *region, ait_dialect dialect, ait_weight_store *weights,
+                                 ait_graph **out) {
   rebuilder b = {.outer = region};
   *out = NULL;
   AIT_TRY(ait_graph_create(a, dialect, &b.root));

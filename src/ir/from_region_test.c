@@ -12,10 +12,13 @@
 
 #include "base/test_support.h"
 
-static const char text[] = "graph \"m\" raw\nsymbol s0 [2, 64] hint 4 backed\nguard s0 <= 60 text \"g\"\nsignature [\"x\", \"n\"]\n"
-                           "input %x: float32[s0, 2] user 0 \"x\"\ninput %n: int(s0 + 1) user 1 \"n\"\n%y: float32[2*s0] = aten.view(%x, [{2*s0}]) module \"\"\n"
-                           "%q: bool = _operator.eq(%n, 3) module \"\"\n%c: float32[2*s0] = higher_order.cond(%q, graph \"t\" {\n  input %x: float32[2*s0] user 0\n  output user 0 = %x\n}, graph \"f\" {\n"
-                           "  input %x: float32[2*s0] user 0\n  %z: float32[2*s0] = aten.neg(%x) module \"\"\n  output user 0 = %z\n}, [%y]) module \"\"\noutput user 0 \"y\" = %c\n";
+static const char text[] =
+    "graph \"m\" raw\nsymbol s0 [2, 64] hint 4 backed\nguard s0 <= 60 text \"g\"\nsignature [\"x\", \"n\"]\n"
+    "input %x: float32[s0, 2] user 0 \"x\"\ninput %n: int(s0 + 1) user 1 \"n\"\n%y: float32[2*s0] = aten.view(%x, [{2*s0}]) module \"\"\n"
+    "%q: bool = _operator.eq(%n, 3) module \"\"\n%c: float32[2*s0] = higher_order.cond(%q, graph \"t\" {\n  input %x: float32[2*s0] user "
+    "0\n  output user 0 = %x\n}, graph \"f\" {\n"
+    "  input %x: float32[2*s0] user 0\n  %z: float32[2*s0] = aten.neg(%x) module \"\"\n  output user 0 = %z\n}, [%y]) module \"\"\noutput "
+    "user 0 \"y\" = %c\n";
 
 static ait_graph *parse(void) {
   ait_graph *g;
@@ -106,6 +109,7 @@ static void damaged_regions(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(there_and_back), cmocka_unit_test(failed_allocations), cmocka_unit_test(damaged_regions)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(there_and_back), cmocka_unit_test(failed_allocations),
+                                     cmocka_unit_test(damaged_regions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

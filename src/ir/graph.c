@@ -265,22 +265,22 @@ ait_status ait_graph_copy_arg(ait_graph *g, const ait_arg *arg, ait_arg *out) { 
 static bool arg_equal(const ait_arg *a, const ait_arg *b, int depth) {
   if (a->kind != b->kind || depth == 0) return false;
   switch (a->kind) {
-  case AIT_ARG_NONE: return true;
-  case AIT_ARG_VALUE: return a->as.value == b->as.value;
-  case AIT_ARG_INT:
-  case AIT_ARG_DTYPE: return a->as.i == b->as.i;
-  case AIT_ARG_FLOAT: return memcmp(&a->as.f, &b->as.f, sizeof a->as.f) == 0;
-  case AIT_ARG_BOOL: return a->as.b == b->as.b;
-  case AIT_ARG_STRING: return a->count == b->count && memcmp(a->as.string, b->as.string, a->count) == 0;
-  case AIT_ARG_COMPLEX: return memcmp(a->as.complex, b->as.complex, sizeof a->as.complex) == 0;
-  case AIT_ARG_DIM: return a->as.dim == b->as.dim;
-  case AIT_ARG_GRAPH: return a->as.graph == b->as.graph;
-  case AIT_ARG_LIST:
-    if (a->count != b->count) return false;
-    for (uint32_t i = 0; i < a->count; ++i) {
-      if (!arg_equal(&a->as.list[i], &b->as.list[i], depth - 1)) return false;
-    }
-    return true;
+    case AIT_ARG_NONE: return true;
+    case AIT_ARG_VALUE: return a->as.value == b->as.value;
+    case AIT_ARG_INT:
+    case AIT_ARG_DTYPE: return a->as.i == b->as.i;
+    case AIT_ARG_FLOAT: return memcmp(&a->as.f, &b->as.f, sizeof a->as.f) == 0;
+    case AIT_ARG_BOOL: return a->as.b == b->as.b;
+    case AIT_ARG_STRING: return a->count == b->count && memcmp(a->as.string, b->as.string, a->count) == 0;
+    case AIT_ARG_COMPLEX: return memcmp(a->as.complex, b->as.complex, sizeof a->as.complex) == 0;
+    case AIT_ARG_DIM: return a->as.dim == b->as.dim;
+    case AIT_ARG_GRAPH: return a->as.graph == b->as.graph;
+    case AIT_ARG_LIST:
+      if (a->count != b->count) return false;
+      for (uint32_t i = 0; i < a->count; ++i) {
+        if (!arg_equal(&a->as.list[i], &b->as.list[i], depth - 1)) return false;
+      }
+      return true;
   }
   return false;
 }

@@ -158,16 +158,16 @@ ait_status infer_ints(const infer_call *c, uint32_t arg, int64_t out[AIT_MAX_RAN
 
 ait_status infer_dim(const infer_call *c, const ait_arg *arg, ait_dim *out) {
   switch (arg->kind) {
-  case AIT_ARG_INT: return ait_dim_const(c->g, arg->as.i, out);
-  case AIT_ARG_BOOL: return ait_dim_const(c->g, arg->as.b, out);
-  case AIT_ARG_DIM: *out = arg->as.dim; return AIT_OK;
-  case AIT_ARG_VALUE: {
-    const ait_value_info *v = &c->g->values[arg->as.value];
-    if (v->type != AIT_TYPE_INT || v->scalar == AIT_NO_INDEX) return ait_dim_unknown(c->g, out);
-    *out = v->scalar;
-    return AIT_OK;
-  }
-  default: return infer_error(c, "a size is no int");
+    case AIT_ARG_INT: return ait_dim_const(c->g, arg->as.i, out);
+    case AIT_ARG_BOOL: return ait_dim_const(c->g, arg->as.b, out);
+    case AIT_ARG_DIM: *out = arg->as.dim; return AIT_OK;
+    case AIT_ARG_VALUE: {
+      const ait_value_info *v = &c->g->values[arg->as.value];
+      if (v->type != AIT_TYPE_INT || v->scalar == AIT_NO_INDEX) return ait_dim_unknown(c->g, out);
+      *out = v->scalar;
+      return AIT_OK;
+    }
+    default: return infer_error(c, "a size is no int");
   }
 }
 
@@ -314,16 +314,16 @@ static ait_dtype promote(ait_dtype a, ait_dtype b) {
 
 static ait_dtype scalar_dtype(const infer_call *c, const ait_arg *arg) {
   switch (arg->kind) {
-  case AIT_ARG_INT:
-  case AIT_ARG_DIM: return AIT_I64;
-  case AIT_ARG_FLOAT: return AIT_F32;
-  case AIT_ARG_BOOL: return AIT_BOOL;
-  case AIT_ARG_COMPLEX: return AIT_C64;
-  case AIT_ARG_VALUE: {
-    ait_type type = c->g->values[arg->as.value].type;
-    return type == AIT_TYPE_FLOAT ? AIT_F32 : type == AIT_TYPE_BOOL ? AIT_BOOL : type == AIT_TYPE_INT ? AIT_I64 : AIT_DTYPE_NONE;
-  }
-  default: return AIT_DTYPE_NONE;
+    case AIT_ARG_INT:
+    case AIT_ARG_DIM: return AIT_I64;
+    case AIT_ARG_FLOAT: return AIT_F32;
+    case AIT_ARG_BOOL: return AIT_BOOL;
+    case AIT_ARG_COMPLEX: return AIT_C64;
+    case AIT_ARG_VALUE: {
+      ait_type type = c->g->values[arg->as.value].type;
+      return type == AIT_TYPE_FLOAT ? AIT_F32 : type == AIT_TYPE_BOOL ? AIT_BOOL : type == AIT_TYPE_INT ? AIT_I64 : AIT_DTYPE_NONE;
+    }
+    default: return AIT_DTYPE_NONE;
   }
 }
 
@@ -355,9 +355,9 @@ ait_dtype infer_sum_dtype(ait_dtype dtype) { return ait_dtype_is_integer(dtype) 
 
 ait_dtype infer_real_dtype(ait_dtype dtype) {
   switch (dtype) {
-  case AIT_C32: return AIT_F16;
-  case AIT_C64: return AIT_F32;
-  case AIT_C128: return AIT_F64;
-  default: return dtype;
+    case AIT_C32: return AIT_F16;
+    case AIT_C64: return AIT_F32;
+    case AIT_C128: return AIT_F64;
+    default: return dtype;
   }
 }

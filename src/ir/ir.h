@@ -112,9 +112,9 @@ struct ait_node {
 };
 
 typedef struct ait_module_info {
-  const char *path;   /* "encoder.layer.0"; "" is the root */
-  const char *type;   /* "torch.nn.modules.linear.Linear"; "" when unknown */
-  uint32_t calls;     /* call instances seen in the graph */
+  const char *path; /* "encoder.layer.0"; "" is the root */
+  const char *type; /* "torch.nn.modules.linear.Linear"; "" when unknown */
+  uint32_t calls;   /* call instances seen in the graph */
 } ait_module_info;
 
 struct ait_graph {
@@ -144,7 +144,7 @@ struct ait_graph {
   size_t guard_count, guard_capacity;
   ait_module_info *modules;
   size_t module_count, module_capacity;
-  ait_weight_store *weights; /* retained */
+  ait_weight_store *weights;     /* retained */
   const char *const *input_spec; /* leaf names of the user inputs, in the caller's order; user_input_count of them */
   size_t user_input_count;
   struct ait_name_index *module_names, *symbol_names;
@@ -155,7 +155,7 @@ struct ait_graph {
 /* graph.c. Functions that allocate return an error; the graph's contents are unchanged then. */
 ait_status ait_graph_create(ait_allocator a, ait_dialect dialect, ait_graph **out) AIT_MUST_USE;
 ait_status ait_graph_create_nested(ait_graph *parent, ait_graph **out) AIT_MUST_USE;
-void ait_graph_destroy(ait_graph *graph); /* root only; takes NULL */
+void ait_graph_destroy(ait_graph *graph);                                         /* root only; takes NULL */
 ait_status ait_graph_clone(const ait_graph *graph, ait_graph **out) AIT_MUST_USE; /* deep, weights shared; value ids stay the same */
 ait_status ait_graph_strdup(ait_graph *g, const char *text, const char **out) AIT_MUST_USE; /* copy in the arena; NULL stays NULL */
 /* Root only data, reached from any graph. A module is added once for each path: *out is its index. */
@@ -173,9 +173,9 @@ ait_status ait_graph_set_metadata(ait_graph *g, uint32_t value, const ait_value_
 ait_status ait_graph_add_node(ait_graph *g, ait_node *before, const ait_op *op, const char *op_name, uint32_t flags, const ait_arg *args,
                               uint32_t arg_count, const uint32_t *results, uint32_t result_count, const char *name, uint32_t module,
                               ait_node **out) AIT_MUST_USE;
-void ait_graph_remove_node(ait_graph *g, ait_node *n); /* its results must have no uses */
-void ait_graph_move_node(ait_node *n, ait_node *before); /* before == NULL: to the end */
-ait_status ait_graph_add_input(ait_graph *g, const ait_region_input *input) AIT_MUST_USE;   /* strings copied */
+void ait_graph_remove_node(ait_graph *g, ait_node *n);                                    /* its results must have no uses */
+void ait_graph_move_node(ait_node *n, ait_node *before);                                  /* before == NULL: to the end */
+ait_status ait_graph_add_input(ait_graph *g, const ait_region_input *input) AIT_MUST_USE; /* strings copied */
 ait_status ait_graph_add_output(ait_graph *g, const ait_region_output *output) AIT_MUST_USE;
 /* Every use in nodes and outputs of g (not in nested graphs: those take operands explicitly). */
 void ait_graph_replace_uses(ait_graph *g, uint32_t old_value, uint32_t new_value);
@@ -190,7 +190,8 @@ void ait_node_each_operand(const ait_node *n, void (*fn)(void *ctx, uint32_t val
 ait_status ait_build(ait_graph *g, ait_node *before, const char *op, const char *name, uint32_t module, const ait_arg *args,
                      uint32_t arg_count, uint32_t *out_results, uint32_t result_count) AIT_MUST_USE;
 /* The rule alone: fills out[0..result_count). unsupported when the operator has no rule. */
-ait_status ait_infer(ait_graph *g, const ait_op *op, const ait_arg *args, uint32_t arg_count, ait_value_info *out, uint32_t result_count) AIT_MUST_USE;
+ait_status ait_infer(ait_graph *g, const ait_op *op, const ait_arg *args, uint32_t arg_count, ait_value_info *out,
+                     uint32_t result_count) AIT_MUST_USE;
 
 static inline ait_arg ait_arg_none(void) { return (ait_arg){.kind = AIT_ARG_NONE}; }
 static inline ait_arg ait_arg_value(uint32_t v) { return (ait_arg){.kind = AIT_ARG_VALUE, .as.value = v}; }
@@ -199,8 +200,12 @@ static inline ait_arg ait_arg_float(double f) { return (ait_arg){.kind = AIT_ARG
 static inline ait_arg ait_arg_bool(bool b) { return (ait_arg){.kind = AIT_ARG_BOOL, .as.b = b}; }
 static inline ait_arg ait_arg_dtype(ait_dtype d) { return (ait_arg){.kind = AIT_ARG_DTYPE, .as.i = d}; }
 static inline ait_arg ait_arg_dim(ait_dim d) { return (ait_arg){.kind = AIT_ARG_DIM, .as.dim = d}; }
-static inline ait_arg ait_arg_string(const char *s) { return (ait_arg){.kind = AIT_ARG_STRING, .count = (uint32_t)strlen(s), .as.string = s}; }
-static inline ait_arg ait_arg_list(const ait_arg *items, uint32_t count) { return (ait_arg){.kind = AIT_ARG_LIST, .count = count, .as.list = items}; }
+static inline ait_arg ait_arg_string(const char *s) {
+  return (ait_arg){.kind = AIT_ARG_STRING, .count = (uint32_t)strlen(s), .as.string = s};
+}
+static inline ait_arg ait_arg_list(const ait_arg *items, uint32_t count) {
+  return (ait_arg){.kind = AIT_ARG_LIST, .count = count, .as.list = items};
+}
 
 /* ---- symbolic sizes (dim.c) --------------------------------------------------------------------------------------------------------
  * Expressions are hash-consed and simplified: equal expressions have equal ids. Simplification uses the symbols' ranges as they are at the
@@ -212,7 +217,7 @@ ait_symbol *ait_graph_symbol(ait_graph *g, const char *name);                   
 ait_status ait_dim_make(ait_graph *g, ait_dim_op op, ait_dim a, ait_dim b, ait_dim *out) AIT_MUST_USE;
 ait_status ait_dim_unknown(ait_graph *g, ait_dim *out) AIT_MUST_USE; /* each call a new one, equal to nothing else */
 bool ait_dim_is_const(const ait_graph *g, ait_dim d, int64_t *out);
-bool ait_dim_is_known(const ait_graph *g, ait_dim d); /* a function of backed symbols only */
+bool ait_dim_is_known(const ait_graph *g, ait_dim d);                                  /* a function of backed symbols only */
 void ait_dim_range(const ait_graph *g, ait_dim d, int64_t *out_min, int64_t *out_max); /* saturating interval arithmetic */
 void ait_dim_text(const ait_graph *g, ait_dim d, ait_text *out);                       /* "2*s0 + 1" */
 /* Reads what ait_dim_text writes, and torch's spelling (FloorDiv(s0, 2), Mod, Max, **). New symbols are declared. Errors: invalid-model. */
@@ -235,6 +240,7 @@ ait_status ait_graph_region(const ait_graph *g, ait_allocator a, ait_region **ou
 void ait_graph_region_destroy(ait_allocator a, ait_region *region);
 /* from_region.c: the way back, verified; weights (may be NULL) are retained. Module types and list elements' metadata are not in a region.
  * Errors: invalid-model, limit. */
-ait_status ait_graph_from_region(ait_allocator a, const ait_region *region, ait_dialect dialect, ait_weight_store *weights, ait_graph **out) AIT_MUST_USE;
+ait_status ait_graph_from_region(ait_allocator a, const ait_region *region, ait_dialect dialect, ait_weight_store *weights,
+                                 ait_graph **out) AIT_MUST_USE;
 
 #endif

@@ -6,7 +6,7 @@
 enum { PARAM_CAPACITY = 4096, ARG_CAPACITY = 512, TEXT_CAPACITY = 64 << 10, SLOT_COUNT = 4096, NAME_LIMIT = 256 };
 
 static ait_op ops[] = {
-#define AIT_OP(name_, schema_, dialects_, traits_, reference_)                                                                             \
+#define AIT_OP(name_, schema_, dialects_, traits_, reference_) \
   {.name = (name_), .schema = (schema_), .dialects = (dialects_), .traits = (traits_)},
 #include "ir/ops.inc"
 #undef AIT_OP

@@ -47,10 +47,11 @@ static void write_section(const char *title, const char *intro, ait_dialect dial
 void ait_ops_markdown(ait_text *out) {
   size_t runs = 0;
   for (size_t i = 0; i < ait_op_count(); ++i) runs += ait_op_runs(ait_op_at(i));
-  ait_text_printf(out,
-                  "# Operators\n\nMade from `src/ir/ops.inc` by `ait ops --markdown`. %zu operators, %zu of them run on the reference backend.\n"
-                  "In-place variants (`aten.add_.Tensor`) have no row: they are the functional operator with a flag.\n",
-                  ait_op_count(), runs);
+  ait_text_printf(
+      out,
+      "# Operators\n\nMade from `src/ir/ops.inc` by `ait ops --markdown`. %zu operators, %zu of them run on the reference backend.\n"
+      "In-place variants (`aten.add_.Tensor`) have no row: they are the functional operator with a flag.\n",
+      ait_op_count(), runs);
   write_section("Core", "Pure values: what passes produce and fast backends take.", AIT_DIALECT_CORE, out);
   write_section("Raw and core", "Higher-order and custom operators stand in both dialects.", AIT_DIALECT_BOTH, out);
   write_section("Raw", "What PyTorch exports.", AIT_DIALECT_RAW, out);

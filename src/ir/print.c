@@ -54,19 +54,19 @@ static void print_list_type(const ait_graph *g, const ait_value_info *v, ait_tex
 
 static void print_type(const ait_graph *g, const ait_value_info *v, ait_text *out) {
   switch (v->type) {
-  case AIT_TYPE_NONE: put(out, "none"); break;
-  case AIT_TYPE_TENSOR: print_tensor_type(g, v, out); break;
-  case AIT_TYPE_TENSOR_LIST: print_list_type(g, v, out); break;
-  case AIT_TYPE_INT:
-    put(out, "int");
-    if (v->scalar == AIT_NO_INDEX) break;
-    put(out, "(");
-    ait_dim_text(g, v->scalar, out);
-    put(out, ")");
-    break;
-  case AIT_TYPE_FLOAT: put(out, "float"); break;
-  case AIT_TYPE_BOOL: put(out, "bool"); break;
-  case AIT_TYPE_STRING: put(out, "string"); break;
+    case AIT_TYPE_NONE: put(out, "none"); break;
+    case AIT_TYPE_TENSOR: print_tensor_type(g, v, out); break;
+    case AIT_TYPE_TENSOR_LIST: print_list_type(g, v, out); break;
+    case AIT_TYPE_INT:
+      put(out, "int");
+      if (v->scalar == AIT_NO_INDEX) break;
+      put(out, "(");
+      ait_dim_text(g, v->scalar, out);
+      put(out, ")");
+      break;
+    case AIT_TYPE_FLOAT: put(out, "float"); break;
+    case AIT_TYPE_BOOL: put(out, "bool"); break;
+    case AIT_TYPE_STRING: put(out, "string"); break;
   }
 }
 
@@ -110,34 +110,34 @@ static void print_nested(const ait_graph *nested, int indent, ait_text *out) {
 /* Lists and graphs nest only as deep as the graph's own functions allow. */
 static void print_arg(const ait_graph *g, const ait_arg *arg, int indent, ait_text *out) {
   switch (arg->kind) {
-  case AIT_ARG_NONE: put(out, "none"); break;
-  case AIT_ARG_VALUE: print_value_name(g, arg->as.value, out); break;
-  case AIT_ARG_INT: ait_text_printf(out, "%lld", (long long)arg->as.i); break;
-  case AIT_ARG_FLOAT: print_double(arg->as.f, out); break;
-  case AIT_ARG_BOOL: put(out, arg->as.b ? "true" : "false"); break;
-  case AIT_ARG_STRING: scan_print_string(out, arg->as.string, arg->count); break;
-  case AIT_ARG_COMPLEX:
-    put(out, "complex(");
-    print_double(arg->as.complex[0], out);
-    put(out, ", ");
-    print_double(arg->as.complex[1], out);
-    put(out, ")");
-    break;
-  case AIT_ARG_DTYPE: print_dtype(arg->as.i, out); break;
-  case AIT_ARG_DIM:
-    put(out, "{");
-    ait_dim_text(g, arg->as.dim, out);
-    put(out, "}");
-    break;
-  case AIT_ARG_LIST:
-    put(out, "[");
-    for (uint32_t i = 0; i < arg->count; ++i) {
-      if (i) put(out, ", ");
-      print_arg(g, &arg->as.list[i], indent, out);
-    }
-    put(out, "]");
-    break;
-  case AIT_ARG_GRAPH: print_nested(arg->as.graph, indent, out); break;
+    case AIT_ARG_NONE: put(out, "none"); break;
+    case AIT_ARG_VALUE: print_value_name(g, arg->as.value, out); break;
+    case AIT_ARG_INT: ait_text_printf(out, "%lld", (long long)arg->as.i); break;
+    case AIT_ARG_FLOAT: print_double(arg->as.f, out); break;
+    case AIT_ARG_BOOL: put(out, arg->as.b ? "true" : "false"); break;
+    case AIT_ARG_STRING: scan_print_string(out, arg->as.string, arg->count); break;
+    case AIT_ARG_COMPLEX:
+      put(out, "complex(");
+      print_double(arg->as.complex[0], out);
+      put(out, ", ");
+      print_double(arg->as.complex[1], out);
+      put(out, ")");
+      break;
+    case AIT_ARG_DTYPE: print_dtype(arg->as.i, out); break;
+    case AIT_ARG_DIM:
+      put(out, "{");
+      ait_dim_text(g, arg->as.dim, out);
+      put(out, "}");
+      break;
+    case AIT_ARG_LIST:
+      put(out, "[");
+      for (uint32_t i = 0; i < arg->count; ++i) {
+        if (i) put(out, ", ");
+        print_arg(g, &arg->as.list[i], indent, out);
+      }
+      put(out, "]");
+      break;
+    case AIT_ARG_GRAPH: print_nested(arg->as.graph, indent, out); break;
   }
 }
 

@@ -236,12 +236,12 @@ static void parse_params(cursor *c, ait_op *op) {
 
 static ait_type result_type(cursor *c, const ait_param *p) {
   switch (p->type) {
-  case AIT_PARAM_TENSOR: return p->is_list ? AIT_TYPE_TENSOR_LIST : AIT_TYPE_TENSOR;
-  case AIT_PARAM_INT: return AIT_TYPE_INT;
-  case AIT_PARAM_FLOAT: return AIT_TYPE_FLOAT;
-  case AIT_PARAM_BOOL: return AIT_TYPE_BOOL;
-  case AIT_PARAM_SCALAR: return AIT_TYPE_NONE;
-  default: fail(c, "not a result type"); return AIT_TYPE_NONE;
+    case AIT_PARAM_TENSOR: return p->is_list ? AIT_TYPE_TENSOR_LIST : AIT_TYPE_TENSOR;
+    case AIT_PARAM_INT: return AIT_TYPE_INT;
+    case AIT_PARAM_FLOAT: return AIT_TYPE_FLOAT;
+    case AIT_PARAM_BOOL: return AIT_TYPE_BOOL;
+    case AIT_PARAM_SCALAR: return AIT_TYPE_NONE;
+    default: fail(c, "not a result type"); return AIT_TYPE_NONE;
   }
 }
 

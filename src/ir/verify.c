@@ -78,14 +78,14 @@ static ait_type value_type(const verifier *v, const ait_arg *arg) { return v->g-
 
 static bool is_scalar(const verifier *v, const ait_arg *arg) {
   switch (arg->kind) {
-  case AIT_ARG_INT:
-  case AIT_ARG_FLOAT:
-  case AIT_ARG_BOOL:
-  case AIT_ARG_COMPLEX:
-  case AIT_ARG_DIM: return true;
-  case AIT_ARG_VALUE:
-    return value_type(v, arg) == AIT_TYPE_INT || value_type(v, arg) == AIT_TYPE_FLOAT || value_type(v, arg) == AIT_TYPE_BOOL;
-  default: return false;
+    case AIT_ARG_INT:
+    case AIT_ARG_FLOAT:
+    case AIT_ARG_BOOL:
+    case AIT_ARG_COMPLEX:
+    case AIT_ARG_DIM: return true;
+    case AIT_ARG_VALUE:
+      return value_type(v, arg) == AIT_TYPE_INT || value_type(v, arg) == AIT_TYPE_FLOAT || value_type(v, arg) == AIT_TYPE_BOOL;
+    default: return false;
   }
 }
 
@@ -99,21 +99,21 @@ static bool is_raw(const verifier *v) { return v->node->op->dialects != AIT_DIAL
 static bool kind_fits(const verifier *v, const ait_param *p, const ait_arg *arg) {
   bool raw = is_raw(v);
   switch (p->type) {
-  case AIT_PARAM_TENSOR: return is_tensor(v, arg) || (raw && is_scalar(v, arg));
-  case AIT_PARAM_INT:
-    return arg->kind == AIT_ARG_INT || arg->kind == AIT_ARG_DIM || arg->kind == AIT_ARG_BOOL ||
-           (arg->kind == AIT_ARG_VALUE && (is_scalar(v, arg) || (raw && is_tensor(v, arg))));
-  case AIT_PARAM_FLOAT:
-  case AIT_PARAM_SCALAR: return is_scalar(v, arg) || (raw && is_tensor(v, arg));
-  case AIT_PARAM_BOOL: return arg->kind == AIT_ARG_BOOL || arg->kind == AIT_ARG_INT || (arg->kind == AIT_ARG_VALUE && is_scalar(v, arg));
-  case AIT_PARAM_STRING: return arg->kind == AIT_ARG_STRING;
-  case AIT_PARAM_DTYPE: return arg->kind == AIT_ARG_DTYPE && ait_dtype_size((ait_dtype)arg->as.i) != 0;
-  case AIT_PARAM_ANY: return is_tensor(v, arg) || is_scalar(v, arg);
-  case AIT_PARAM_GRAPH: return arg->kind == AIT_ARG_GRAPH;
-  case AIT_PARAM_LAYOUT:
-  case AIT_PARAM_MEMORY_FORMAT:
-  case AIT_PARAM_DEVICE:
-  case AIT_PARAM_GENERATOR: return arg->kind == AIT_ARG_INT || arg->kind == AIT_ARG_STRING || arg->kind == AIT_ARG_NONE;
+    case AIT_PARAM_TENSOR: return is_tensor(v, arg) || (raw && is_scalar(v, arg));
+    case AIT_PARAM_INT:
+      return arg->kind == AIT_ARG_INT || arg->kind == AIT_ARG_DIM || arg->kind == AIT_ARG_BOOL ||
+             (arg->kind == AIT_ARG_VALUE && (is_scalar(v, arg) || (raw && is_tensor(v, arg))));
+    case AIT_PARAM_FLOAT:
+    case AIT_PARAM_SCALAR: return is_scalar(v, arg) || (raw && is_tensor(v, arg));
+    case AIT_PARAM_BOOL: return arg->kind == AIT_ARG_BOOL || arg->kind == AIT_ARG_INT || (arg->kind == AIT_ARG_VALUE && is_scalar(v, arg));
+    case AIT_PARAM_STRING: return arg->kind == AIT_ARG_STRING;
+    case AIT_PARAM_DTYPE: return arg->kind == AIT_ARG_DTYPE && ait_dtype_size((ait_dtype)arg->as.i) != 0;
+    case AIT_PARAM_ANY: return is_tensor(v, arg) || is_scalar(v, arg);
+    case AIT_PARAM_GRAPH: return arg->kind == AIT_ARG_GRAPH;
+    case AIT_PARAM_LAYOUT:
+    case AIT_PARAM_MEMORY_FORMAT:
+    case AIT_PARAM_DEVICE:
+    case AIT_PARAM_GENERATOR: return arg->kind == AIT_ARG_INT || arg->kind == AIT_ARG_STRING || arg->kind == AIT_ARG_NONE;
   }
   return false;
 }

@@ -35,9 +35,21 @@ static void check(const test_isa *isa, sizes z) {
   test_buffer q = test_buffer_random(z.batch * z.heads * z.q_len * qs), k = test_buffer_random(z.batch * z.kv_heads * z.k_len * ks),
               v = test_buffer_random(z.batch * z.kv_heads * z.k_len * vs), o = test_buffer_create(z.batch * z.heads * z.q_len * os),
               mask = test_buffer_create(z.batch * z.heads * z.q_len * z.k_len);
-  ait_attention_f32 a = {.batch = z.batch, .heads = z.heads, .kv_heads = z.kv_heads, .q_len = z.q_len, .k_len = z.k_len, .d = z.d, .dv = z.dv,
-                         .q = q.data, .k = k.data, .v = v.data, .o = o.data, .scale = 1.7f / sqrtf((float)z.d),
-                         .causal = test_random(3) == 0, .mask_kind = (ait_mask_kind)test_random(3), .mask = mask.data};
+  ait_attention_f32 a = {.batch = z.batch,
+                         .heads = z.heads,
+                         .kv_heads = z.kv_heads,
+                         .q_len = z.q_len,
+                         .k_len = z.k_len,
+                         .d = z.d,
+                         .dv = z.dv,
+                         .q = q.data,
+                         .k = k.data,
+                         .v = v.data,
+                         .o = o.data,
+                         .scale = 1.7f / sqrtf((float)z.d),
+                         .causal = test_random(3) == 0,
+                         .mask_kind = (ait_mask_kind)test_random(3),
+                         .mask = mask.data};
   if (a.causal) a.causal_offset = test_random(2) ? 0 : z.k_len - z.q_len;
   if (row_major) {
     memcpy(a.q_stride, (int64_t[3]){z.q_len * z.heads * qs, qs, z.heads * qs}, sizeof a.q_stride);
@@ -51,7 +63,9 @@ static void check(const test_isa *isa, sizes z) {
     memcpy(a.o_stride, (int64_t[3]){z.heads * z.q_len * os, z.q_len * os, os}, sizeof a.o_stride);
   }
   bool by_head = test_random(2), by_row = test_random(4) != 0;
-  memcpy(a.mask_stride, (int64_t[4]){by_row ? z.q_len * z.k_len * (by_head ? z.heads : 1) : z.k_len, by_head && by_row ? z.q_len * z.k_len : 0, by_row ? z.k_len : 0, 1},
+  memcpy(a.mask_stride,
+         (int64_t[4]){by_row ? z.q_len * z.k_len * (by_head ? z.heads : 1) : z.k_len, by_head && by_row ? z.q_len * z.k_len : 0,
+                      by_row ? z.k_len : 0, 1},
          sizeof a.mask_stride);
   for (int64_t i = 0; i < mask.count; ++i) {
     if (a.mask_kind == AIT_MASK_BOOL) ((uint8_t *)mask.data)[i] = i % z.k_len % 5 != 1 && test_random(3) != 0;
@@ -78,8 +92,8 @@ static void check(const test_isa *isa, sizes z) {
       for (int64_t j = 0; j < z.k_len; ++j)
         want += s[j] * (double)v.data[b * a.v_stride[0] + h / (z.heads / z.kv_heads) * a.v_stride[1] + j * a.v_stride[2] + c];
       TEST_NEAR((double)o.data[b * a.o_stride[0] + h * a.o_stride[1] + i * a.o_stride[2] + c], sum == 0 ? 0 : want / sum, 3e-6,
-                "%s attention q %d k %d d %d dv %d row %d mask %d causal %d", isa->name, (int)z.q_len, (int)z.k_len, (int)z.d, (int)z.dv, (int)i,
-                (int)a.mask_kind, a.causal);
+                "%s attention q %d k %d d %d dv %d row %d mask %d causal %d", isa->name, (int)z.q_len, (int)z.k_len, (int)z.d, (int)z.dv,
+                (int)i, (int)a.mask_kind, a.causal);
     }
   }
   free(s);
@@ -94,13 +108,18 @@ static void small(void **state) {
     for (int64_t n = 1; n <= 33; ++n)
       for (int r = 0; r < 8; ++r) {
         int64_t kv = 1 + test_random(2);
-        check(&isas[t], (sizes){1 + test_random(2), kv * (1 + test_random(3)), kv, n, 1 + test_random(40), 1 + test_random(33), 1 + test_random(33)});
+        check(&isas[t],
+              (sizes){1 + test_random(2), kv * (1 + test_random(3)), kv, n, 1 + test_random(40), 1 + test_random(33), 1 + test_random(33)});
       }
 }
 
 static void large(void **state) {
   AIT_UNUSED(state);
-  static const sizes cases[] = {{1, 2, 1, 130, 300, 64, 64}, {1, 1, 1, 1, 400, 64, 64}, {1, 1, 1, 260, 130, 33, 70}, {1, 2, 2, 128, 128, 64, 64}, {1, 1, 1, 5, 129, 400, 16}};
+  static const sizes cases[] = {{1, 2, 1, 130, 300, 64, 64},
+                                {1, 1, 1, 1, 400, 64, 64},
+                                {1, 1, 1, 260, 130, 33, 70},
+                                {1, 2, 2, 128, 128, 64, 64},
+                                {1, 1, 1, 5, 129, 400, 16}};
   test_isa isas[8];
   size_t count = all_isas(isas);
   for (size_t t = 0; t < count; ++t)

@@ -1,13 +1,13 @@
 /* Front door of the kernels room: pointers and strides in, numbers out.
  *
  * Every kernel has one shape: void kernel(const void *args, int64_t begin, int64_t end, void *scratch). It does the units [begin, end) of
- * its work; what a unit is stands in kernels.inc and ait_<kernel>_units says how many there are. Disjoint ranges may run on different threads at
- * the same time, each with scratch of its own (ait_<kernel>_scratch bytes, 64-byte aligned, contents of no meaning; NULL when 0). Arguments are
- * read only. Nothing allocates, locks, waits, or fails: arguments must be right, the planner checks them once.
- * The result does not depend on how the range is cut, for a given instruction set and grid.
+ * its work; what a unit is stands in kernels.inc and ait_<kernel>_units says how many there are. Disjoint ranges may run on different
+ * threads at the same time, each with scratch of its own (ait_<kernel>_scratch bytes, 64-byte aligned, contents of no meaning; NULL when
+ * 0). Arguments are read only. Nothing allocates, locks, waits, or fails: arguments must be right, the planner checks them once. The result
+ * does not depend on how the range is cut, for a given instruction set and grid.
  *
- * Sizes and strides are in elements unless said otherwise. Outputs must not overlap inputs unless said. Empty work (0 rows, 0 columns) is fine.
- * Memory needs element alignment only, except packed weights: 64 bytes. */
+ * Sizes and strides are in elements unless said otherwise. Outputs must not overlap inputs unless said. Empty work (0 rows, 0 columns) is
+ * fine. Memory needs element alignment only, except packed weights: 64 bytes. */
 #ifndef AIT_SRC_KERNELS_H
 #define AIT_SRC_KERNELS_H
 
@@ -19,8 +19,8 @@
 typedef void (*ait_kernel_fn)(const void *args, int64_t begin, int64_t end, void *scratch);
 
 typedef struct ait_kernels {
-  const char *isa;   /* "generic", "avx2", "avx512" */
-  int32_t width;     /* floats in a vector */
+  const char *isa;                 /* "generic", "avx2", "avx512" */
+  int32_t width;                   /* floats in a vector */
   int32_t tile_rows, tile_columns; /* of the matrix micro-kernel */
 #define AIT_KERNEL(name, args, unit, text) ait_kernel_fn name;
 #include "kernels/kernels.inc"
@@ -67,8 +67,8 @@ typedef struct ait_epilogue {
 static inline int64_t ait_panels(int64_t n) { return (n + AIT_PANEL - 1) / AIT_PANEL; }
 static inline size_t ait_packed_b_bytes(int64_t k, int64_t n) { return (size_t)k * (size_t)ait_panels(n) * AIT_PANEL * sizeof(float); }
 
-/* Unit: a panel; units = batch[0] * batch[1] * ait_panels(n). Element (k, n) of a matrix is at k * k_stride + n * n_stride: both orders, so Q K'
- * needs no transposition. Matrices of a batch follow each other in dst, ait_packed_b_bytes apart, row-major in batch. */
+/* Unit: a panel; units = batch[0] * batch[1] * ait_panels(n). Element (k, n) of a matrix is at k * k_stride + n * n_stride: both orders, so
+ * Q K' needs no transposition. Matrices of a batch follow each other in dst, ait_packed_b_bytes apart, row-major in batch. */
 typedef struct ait_pack_b_f32 {
   const float *src;
   float *dst;
@@ -101,9 +101,9 @@ size_t ait_gemm_f32_scratch(const ait_kernels *k, const ait_gemm_f32 *g);
  * tensor may be read or written). Missing leading dimensions are 1. Trailing padding follows from the output size. */
 typedef struct ait_image_dims {
   int64_t batch;
-  int64_t in[3], out[3];                      /* D, H, W */
-  int64_t kernel[3], stride[3], dilation[3];  /* >= 1 */
-  int64_t pad[3];                             /* leading */
+  int64_t in[3], out[3];                     /* D, H, W */
+  int64_t kernel[3], stride[3], dilation[3]; /* >= 1 */
+  int64_t pad[3];                            /* leading */
 } ait_image_dims;
 
 /* Weights: for each group its own packed matrix [OCg/16][KD*KH*KW*ICg][16], groups ait_packed_b_bytes(KD*KH*KW*ICg, OCg) apart. */
@@ -121,9 +121,11 @@ typedef struct ait_conv_f32 {
 void ait_conv_f32_plan(const ait_kernels *k, ait_conv_f32 *c, int32_t threads);
 static inline int64_t ait_conv_f32_units(const ait_conv_f32 *c) { return c->row_parts * c->column_parts; }
 size_t ait_conv_f32_scratch(const ait_kernels *k, const ait_conv_f32 *c);
-/* Element (o, i, kd, kh, kw) of w is at sum of index * strides; i counts within the group. dst: ait_conv_weight_bytes. Not for the run path. */
+/* Element (o, i, kd, kh, kw) of w is at sum of index * strides; i counts within the group. dst: ait_conv_weight_bytes. Not for the run
+ * path. */
 size_t ait_conv_weight_bytes(int64_t groups, int64_t ic, int64_t oc, const int64_t kernel[3]);
-void ait_pack_conv_weight(float *dst, const float *w, int64_t groups, int64_t ic, int64_t oc, const int64_t kernel[3], const int64_t strides[5]);
+void ait_pack_conv_weight(float *dst, const float *w, int64_t groups, int64_t ic, int64_t oc, const int64_t kernel[3],
+                          const int64_t strides[5]);
 
 /* y[pixel][c] = epilogue(sum x[tap][c / multiplier] w[tap][c]); c output channels. Weights [KD*KH*KW][C], dense. Unit: batch*OD*OH rows. */
 typedef struct ait_depthwise_f32 {
@@ -143,8 +145,8 @@ static inline int64_t ait_depthwise_f32_units(const ait_depthwise_f32 *p) { retu
  * input, d.out its output, d.pad its padding, stride and dilation as in torch. Unit: batch*OD*OH rows. */
 typedef struct ait_col2im_f32 {
   ait_image_dims d;
-  int64_t c;              /* output channels of this group */
-  const float *columns;   /* dense */
+  int64_t c;            /* output channels of this group */
+  const float *columns; /* dense */
   float *y;
   int64_t y_stride;
   ait_epilogue ep;
@@ -221,9 +223,9 @@ typedef struct ait_softmax_f32 {
 static inline int64_t ait_softmax_f32_units(const ait_softmax_f32 *p) { return p->outer * p->inner; }
 
 /* ---- element-wise programs -----------------------------------------------------------------------------------------------------------
- * A program computes, for every index of a shape, outputs from inputs by a list of instructions on registers. Registers 0 .. input_count-1 are the
- * inputs, the next ones temporaries. Instructions run in order on blocks of up to AIT_EW_BLOCK elements that stay in the first cache; a
- * temporary may be written again and again, an input register never. */
+ * A program computes, for every index of a shape, outputs from inputs by a list of instructions on registers. Registers 0 .. input_count-1
+ * are the inputs, the next ones temporaries. Instructions run in order on blocks of up to AIT_EW_BLOCK elements that stay in the first
+ * cache; a temporary may be written again and again, an input register never. */
 typedef enum ait_ew_op {
 #define AIT_EW(name, operands) AIT_EW_##name,
 #include "kernels/ew_ops.inc"
@@ -248,13 +250,13 @@ typedef struct ait_ew_instruction {
 
 typedef struct ait_ew_input {
   const void *data;
-  ait_dtype dtype; /* float32, float64, float16, bfloat16, bool, uint8, int8, int16, int32, int64: read as float */
+  ait_dtype dtype;                  /* float32, float64, float16, bfloat16, bool, uint8, int8, int16, int32, int64: read as float */
   int64_t strides[AIT_EW_MAX_RANK]; /* in elements; 0 is broadcast */
 } ait_ew_input;
 
 typedef struct ait_ew_output {
-  void *data;       /* dense, row-major in the shape; may be the memory of an input that has the same dtype and is dense too */
-  ait_dtype dtype;  /* as for inputs; float to int truncates, to bool is != 0 */
+  void *data;      /* dense, row-major in the shape; may be the memory of an input that has the same dtype and is dense too */
+  ait_dtype dtype; /* as for inputs; float to int truncates, to bool is != 0 */
   uint8_t reg;
 } ait_ew_output;
 
@@ -314,7 +316,8 @@ typedef struct ait_reduce_f32 {
 static inline int64_t ait_reduce_f32_units(const ait_reduce_f32 *r) { return r->outer * r->inner; }
 
 /* ---- copies ----------------------------------------------------------------------------------------------------------------------------
- * dst[i] = src[i] for every index of the shape, elements of 1, 2, 4, 8 or 16 bytes. Strides may be 0 (src) or negative. Unit: dimension 0. */
+ * dst[i] = src[i] for every index of the shape, elements of 1, 2, 4, 8 or 16 bytes. Strides may be 0 (src) or negative. Unit: dimension 0.
+ */
 typedef struct ait_copy {
   int32_t rank; /* >= 1 */
   int32_t element_size;
@@ -327,8 +330,8 @@ typedef struct ait_copy {
 void ait_copy_prepare(ait_copy *c);
 static inline int64_t ait_copy_units(const ait_copy *c) { return c->shape[0]; }
 
-/* dst row i = src row index[i]; negative indices count from the end. Rows are row_bytes long, src rows src_stride bytes apart, dst rows dst_stride.
- * An index out of range leaves the row zero and sets *out_of_range to 1 (plain store of a whole int32; may be NULL). */
+/* dst row i = src row index[i]; negative indices count from the end. Rows are row_bytes long, src rows src_stride bytes apart, dst rows
+ * dst_stride. An index out of range leaves the row zero and sets *out_of_range to 1 (plain store of a whole int32; may be NULL). */
 typedef struct ait_gather_rows {
   int64_t count, table_rows;
   const void *index;
@@ -367,10 +370,11 @@ typedef struct ait_gru_cell_f32 {
 } ait_gru_cell_f32;
 static inline int64_t ait_gru_cell_f32_units(const ait_gru_cell_f32 *p) { return p->rows; }
 
-/* ---- typed calls: ait_k_<kernel>(table, args, begin, end, scratch) ----------------------------------------------------------------------*/
-#define AIT_KERNEL(name, type, unit, text)                                                                                    \
+/* ---- typed calls: ait_k_<kernel>(table, args, begin, end, scratch)
+ * ----------------------------------------------------------------------*/
+#define AIT_KERNEL(name, type, unit, text)                                                                             \
   static inline void ait_k_##name(const ait_kernels *k, const type *args, int64_t begin, int64_t end, void *scratch) { \
-    k->name(args, begin, end, scratch);                                                                                       \
+    k->name(args, begin, end, scratch);                                                                                \
   }
 #include "kernels/kernels.inc"
 #undef AIT_KERNEL

@@ -21,7 +21,8 @@ static float *floats(int64_t count) {
   return p;
 }
 
-static void line(const ait_kernels *k, const char *what, ait_kernel_fn fn, const void *args, int64_t units, size_t scratch_bytes, double work, const char *unit) {
+static void line(const ait_kernels *k, const char *what, ait_kernel_fn fn, const void *args, int64_t units, size_t scratch_bytes,
+                 double work, const char *unit) {
   void *scratch = scratch_bytes ? floats((int64_t)(scratch_bytes / sizeof(float) + 1)) : NULL;
   double best = 1e9, spent = 0;
   int64_t repeat = 1;
@@ -59,7 +60,15 @@ static void roofline(const ait_kernels *k) {
 
 static void gemm(const ait_kernels *k, int64_t m, int64_t n, int64_t depth) {
   float *a = floats(m * depth), *b = floats((int64_t)(ait_packed_b_bytes(depth, n) / sizeof(float))), *c = floats(m * n), *bias = floats(n);
-  ait_gemm_f32 g = {.m = m, .n = n, .k = depth, .a = a, .a_stride = depth, .b = b, .c = c, .c_stride = n, .batch = {1, 1},
+  ait_gemm_f32 g = {.m = m,
+                    .n = n,
+                    .k = depth,
+                    .a = a,
+                    .a_stride = depth,
+                    .b = b,
+                    .c = c,
+                    .c_stride = n,
+                    .batch = {1, 1},
                     .ep = {.bias = bias, .act = AIT_ACT_RELU}};
   ait_gemm_f32_plan(k, &g, 1);
   char what[64];
@@ -76,12 +85,24 @@ static ait_image_dims square(int64_t size, int64_t kernel, int64_t stride) {
 static void conv(const ait_kernels *k, int64_t size, int64_t ic, int64_t oc, int64_t kernel, int64_t stride) {
   ait_image_dims d = square(size, kernel, stride);
   int64_t out = d.out[1] * d.out[2];
-  float *x = floats(size * size * ic), *w = floats((int64_t)(ait_conv_weight_bytes(1, ic, oc, d.kernel) / sizeof(float))), *y = floats(out * oc), *bias = floats(oc);
-  ait_conv_f32 c = {.d = d, .groups = 1, .ic = ic, .oc = oc, .x = x, .x_stride = ic, .w = w, .y = y, .y_stride = oc, .ep = {.bias = bias, .act = AIT_ACT_RELU}};
+  float *x = floats(size * size * ic), *w = floats((int64_t)(ait_conv_weight_bytes(1, ic, oc, d.kernel) / sizeof(float))),
+        *y = floats(out * oc), *bias = floats(oc);
+  ait_conv_f32 c = {.d = d,
+                    .groups = 1,
+                    .ic = ic,
+                    .oc = oc,
+                    .x = x,
+                    .x_stride = ic,
+                    .w = w,
+                    .y = y,
+                    .y_stride = oc,
+                    .ep = {.bias = bias, .act = AIT_ACT_RELU}};
   ait_conv_f32_plan(k, &c, 1);
   char what[64];
-  snprintf(what, sizeof what, "conv %dx%d %d -> %d, %dx%d / %d", (int)size, (int)size, (int)ic, (int)oc, (int)kernel, (int)kernel, (int)stride);
-  line(k, what, k->conv_f32, &c, ait_conv_f32_units(&c), ait_conv_f32_scratch(k, &c), 2.0 * (double)(out * oc * ic * kernel * kernel), "GFLOP/s");
+  snprintf(what, sizeof what, "conv %dx%d %d -> %d, %dx%d / %d", (int)size, (int)size, (int)ic, (int)oc, (int)kernel, (int)kernel,
+           (int)stride);
+  line(k, what, k->conv_f32, &c, ait_conv_f32_units(&c), ait_conv_f32_scratch(k, &c), 2.0 * (double)(out * oc * ic * kernel * kernel),
+       "GFLOP/s");
   free(x), free(w), free(y), free(bias);
 }
 
@@ -89,7 +110,15 @@ static void depthwise(const ait_kernels *k, int64_t size, int64_t c, int64_t str
   ait_image_dims d = square(size, 3, stride);
   int64_t out = d.out[1] * d.out[2];
   float *x = floats(size * size * c), *w = floats(9 * c), *y = floats(out * c), *bias = floats(c);
-  ait_depthwise_f32 p = {.d = d, .c = c, .multiplier = 1, .x = x, .x_stride = c, .w = w, .y = y, .y_stride = c, .ep = {.bias = bias, .act = AIT_ACT_CLAMP, .q = 6}};
+  ait_depthwise_f32 p = {.d = d,
+                         .c = c,
+                         .multiplier = 1,
+                         .x = x,
+                         .x_stride = c,
+                         .w = w,
+                         .y = y,
+                         .y_stride = c,
+                         .ep = {.bias = bias, .act = AIT_ACT_CLAMP, .q = 6}};
   char what[64];
   snprintf(what, sizeof what, "depthwise %dx%d %d, 3x3 / %d", (int)size, (int)size, (int)c, (int)stride);
   line(k, what, k->depthwise_f32, &p, ait_depthwise_f32_units(&p), 0, 18.0 * (double)(out * c), "GFLOP/s");
@@ -117,8 +146,15 @@ static void rows(const ait_kernels *k, int64_t count, int64_t n) {
 static void elementwise(const ait_kernels *k, const char *what, ait_ew_op op) {
   const int64_t n = 65536;
   float *x = floats(n), *y = floats(n);
-  ait_ew_f32 e = {.rank = 1, .shape = {n}, .input_count = 1, .output_count = 1, .instruction_count = 1, .register_count = 2,
-                  .inputs = {{x, AIT_F32, {1}}}, .outputs = {{y, AIT_F32, 1}}, .code = {{(uint8_t)op, 1, 0, 0, 0, 0.5f, 0.5f}}};
+  ait_ew_f32 e = {.rank = 1,
+                  .shape = {n},
+                  .input_count = 1,
+                  .output_count = 1,
+                  .instruction_count = 1,
+                  .register_count = 2,
+                  .inputs = {{x, AIT_F32, {1}}},
+                  .outputs = {{y, AIT_F32, 1}},
+                  .code = {{(uint8_t)op, 1, 0, 0, 0, 0.5f, 0.5f}}};
   ait_ew_f32_prepare(&e);
   line(k, what, k->elementwise_f32, &e, ait_ew_f32_units(&e), ait_ew_f32_scratch(k, &e), 8.0 * (double)n, "GB/s");
   free(x), free(y);
@@ -126,17 +162,41 @@ static void elementwise(const ait_kernels *k, const char *what, ait_ew_op op) {
 
 static void attention(const ait_kernels *k, int64_t heads, int64_t queries, int64_t keys, int64_t d) {
   float *q = floats(queries * heads * d), *kv = floats(keys * heads * d), *o = floats(queries * heads * d);
-  ait_attention_f32 a = {.batch = 1, .heads = heads, .kv_heads = heads, .q_len = queries, .k_len = keys, .d = d, .dv = d, .q = q, .k = kv, .v = kv, .o = o, .scale = 0.125f,
-                         .q_stride = {0, d, heads * d}, .k_stride = {0, d, heads * d}, .v_stride = {0, d, heads * d}, .o_stride = {0, d, heads * d}};
+  ait_attention_f32 a = {.batch = 1,
+                         .heads = heads,
+                         .kv_heads = heads,
+                         .q_len = queries,
+                         .k_len = keys,
+                         .d = d,
+                         .dv = d,
+                         .q = q,
+                         .k = kv,
+                         .v = kv,
+                         .o = o,
+                         .scale = 0.125f,
+                         .q_stride = {0, d, heads * d},
+                         .k_stride = {0, d, heads * d},
+                         .v_stride = {0, d, heads * d},
+                         .o_stride = {0, d, heads * d}};
   char what[64];
   snprintf(what, sizeof what, "attention %d heads, %d x %d, d %d", (int)heads, (int)queries, (int)keys, (int)d);
-  line(k, what, k->attention_f32, &a, ait_attention_f32_units(&a), ait_attention_f32_scratch(k, &a), 4.0 * (double)(heads * queries * keys * d), "GFLOP/s");
+  line(k, what, k->attention_f32, &a, ait_attention_f32_units(&a), ait_attention_f32_scratch(k, &a),
+       4.0 * (double)(heads * queries * keys * d), "GFLOP/s");
   free(q), free(kv), free(o);
 }
 
 static void lstm(const ait_kernels *k, int64_t count, int64_t n) {
   float *g = floats(count * 4 * n), *c = floats(count * n), *h = floats(count * n);
-  ait_lstm_cell_f32 p = {.rows = count, .n = n, .gates = g, .gates_stride = 4 * n, .c_in = c, .c_in_stride = n, .c_out = c, .c_out_stride = n, .h_out = h, .h_out_stride = n};
+  ait_lstm_cell_f32 p = {.rows = count,
+                         .n = n,
+                         .gates = g,
+                         .gates_stride = 4 * n,
+                         .c_in = c,
+                         .c_in_stride = n,
+                         .c_out = c,
+                         .c_out_stride = n,
+                         .h_out = h,
+                         .h_out_stride = n};
   line(k, "lstm cell 16 x 256", k->lstm_cell_f32, &p, count, 0, 28.0 * (double)(count * n), "GB/s");
   free(g), free(c), free(h);
 }

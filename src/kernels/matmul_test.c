@@ -88,8 +88,8 @@ static void check_gemm(const test_isa *isa, int64_t m, int64_t n, int64_t k, int
           magnitude += fabs(v);
         }
         double want = ref_epilogue(sum, j, &g.ep, (double)residual.data[(b * m + i) * rs + j]);
-        TEST_NEAR((double)*got, want, 1e-6 * magnitude + 1e-6 * fabs(want), "%s gemm %d x %d x %d at %d, %d act %d", isa->name, (int)m, (int)n,
-                  (int)k, (int)i, (int)j, (int)g.ep.act);
+        TEST_NEAR((double)*got, want, 1e-6 * magnitude + 1e-6 * fabs(want), "%s gemm %d x %d x %d at %d, %d act %d", isa->name, (int)m,
+                  (int)n, (int)k, (int)i, (int)j, (int)g.ep.act);
       }
   free(packed);
   test_buffer_free(&a), test_buffer_free(&w), test_buffer_free(&c), test_buffer_free(&bias), test_buffer_free(&residual);
@@ -106,8 +106,8 @@ static void gemm_small(void **state) {
 
 static void gemm_large(void **state) {
   AIT_UNUSED(state);
-  static const int64_t shapes[][3] = {{1, 300, 700},  {2, 130, 333},  {3, 129, 65},  {4, 200, 500},  {29, 100, 641}, {200, 70, 330},
-                                      {600, 40, 20},  {64, 256, 256}, {15, 520, 96}, {181, 320, 512}, {1, 17, 2000},  {7, 1000, 1}};
+  static const int64_t shapes[][3] = {{1, 300, 700}, {2, 130, 333},  {3, 129, 65},  {4, 200, 500},   {29, 100, 641}, {200, 70, 330},
+                                      {600, 40, 20}, {64, 256, 256}, {15, 520, 96}, {181, 320, 512}, {1, 17, 2000},  {7, 1000, 1}};
   test_isa isas[8];
   size_t count = all_isas(isas);
   for (size_t t = 0; t < count; ++t)
@@ -166,8 +166,8 @@ static void check_conv(const test_isa *isa, ait_image_dims d, int64_t groups, in
       double magnitude, acc = ref_conv_at(&d, x.data, xs, w.data, groups, ic, oc, n, at, o, &magnitude);
       double want = ref_epilogue(acc, o, &c.ep, (double)residual.data[p * rs + o]);
       TEST_NEAR((double)*got, want, 1e-6 * (magnitude + 1), "%s conv %dx%dx%d k %dx%dx%d ic %d oc %d g %d pixel %d channel %d", isa->name,
-                (int)d.in[0], (int)d.in[1], (int)d.in[2], (int)d.kernel[0], (int)d.kernel[1], (int)d.kernel[2], (int)ic, (int)oc, (int)groups, (int)p,
-                (int)o);
+                (int)d.in[0], (int)d.in[1], (int)d.in[2], (int)d.kernel[0], (int)d.kernel[1], (int)d.kernel[2], (int)ic, (int)oc,
+                (int)groups, (int)p, (int)o);
     }
   }
   free(packed);
@@ -233,8 +233,18 @@ static void gemm_not_finite(void **state) {
       for (int i = 0; i < 20; ++i) ones[i] = 1;
       ait_pack_b_f32 pack = {.src = ones, .dst = packed, .k = 1, .n = 20, .k_stride = 20, .n_stride = 1, .batch = {1, 1}};
       run_units(isas[t].table.pack_b_f32, &pack, 2, 0);
-      ait_gemm_f32 g = {.m = 3, .n = 20, .k = 1, .a = a, .a_stride = 1, .b = packed, .c = c, .c_stride = 20, .batch = {1, 1}, .row_parts = 1,
-                        .column_parts = 1, .ep = {.act = (ait_act)act, .p = -2, .q = 6}};
+      ait_gemm_f32 g = {.m = 3,
+                        .n = 20,
+                        .k = 1,
+                        .a = a,
+                        .a_stride = 1,
+                        .b = packed,
+                        .c = c,
+                        .c_stride = 20,
+                        .batch = {1, 1},
+                        .row_parts = 1,
+                        .column_parts = 1,
+                        .ep = {.act = (ait_act)act, .p = -2, .q = 6}};
       run_units(isas[t].table.gemm_f32, &g, 1, ait_gemm_f32_scratch(&isas[t].table, &g));
       for (int j = 0; j < 20; ++j) {
         assert_true(isnan(c[j]));

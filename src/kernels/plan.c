@@ -25,8 +25,8 @@ ait_tile_scratch ait_tile_scratch_layout(int64_t pieces, int64_t rows, bool pack
 #define MIN_PART_WORK 500000.0
 
 /* Splits rows first (each part then reads all of the right side), columns when rows are few. */
-static void choose_grid(int64_t rows, int64_t row_step, int64_t panels, int64_t panel_step, double work, int32_t threads, int64_t *row_parts,
-                        int64_t *column_parts) {
+static void choose_grid(int64_t rows, int64_t row_step, int64_t panels, int64_t panel_step, double work, int32_t threads,
+                        int64_t *row_parts, int64_t *column_parts) {
   int64_t parts = threads < 1 ? 1 : threads;
   *row_parts = *column_parts = 1;
   if (work / MIN_PART_WORK < (double)parts) parts = (int64_t)(work / MIN_PART_WORK);
@@ -37,7 +37,8 @@ static void choose_grid(int64_t rows, int64_t row_step, int64_t panels, int64_t 
     if (parts % r) continue;
     int64_t c = parts / r;
     if (r > row_units || c > column_units) continue;
-    double balance = (double)row_units / (double)(ceil_div(row_units, r) * r) * ((double)column_units / (double)(ceil_div(column_units, c) * c));
+    double balance =
+        (double)row_units / (double)(ceil_div(row_units, r) * r) * ((double)column_units / (double)(ceil_div(column_units, c) * c));
     /* few rows per part: the right side is streamed for little work, so columns are better cut */
     double reuse = rows / r >= 4 * row_step ? 1.0 : (r == 1 ? 1.0 : 0.8);
     if (balance * reuse > best) {
@@ -61,8 +62,8 @@ void ait_gemm_f32_plan(const ait_kernels *k, ait_gemm_f32 *g, int32_t threads) {
               &g->column_parts);
 }
 
-/* Packing the left side pays when its rows lie so far apart that a tile's fall on the same few cache sets, and many panels read it. Measured on
- * Zen 3: rows of up to 2 KiB are better left where they are (784 x 512 x 128: 85 instead of 61 GFLOP/s). */
+/* Packing the left side pays when its rows lie so far apart that a tile's fall on the same few cache sets, and many panels read it.
+ * Measured on Zen 3: rows of up to 2 KiB are better left where they are (784 x 512 x 128: 85 instead of 61 GFLOP/s). */
 bool ait_gemm_packs_left(const ait_gemm_f32 *g, int64_t rows, int64_t panels) {
   if (rows <= 8 || g->k == 0) return false;
   return g->a_stride >= 768 && panels >= 8;
@@ -127,7 +128,8 @@ size_t ait_conv_weight_bytes(int64_t groups, int64_t ic, int64_t oc, const int64
   return (size_t)groups * ait_packed_b_bytes(ic / groups * kernel[0] * kernel[1] * kernel[2], oc / groups);
 }
 
-void ait_pack_conv_weight(float *dst, const float *w, int64_t groups, int64_t ic, int64_t oc, const int64_t kernel[3], const int64_t strides[5]) {
+void ait_pack_conv_weight(float *dst, const float *w, int64_t groups, int64_t ic, int64_t oc, const int64_t kernel[3],
+                          const int64_t strides[5]) {
   int64_t icg = ic / groups, ocg = oc / groups;
   for (int64_t g = 0; g < groups; ++g)
     for (int64_t p = 0; p < ait_panels(ocg); ++p)

@@ -21,10 +21,10 @@ static size_t all_isas(test_isa *out) {
                          .gru_cell_f32 = ait_k_gru_cell_f32_wide16}};
   return n;
 }
-#define FOR_EACH_ISA(isa)                                \
-  test_isa isas_[8];                                     \
-  size_t isa_count_ = all_isas(isas_);                   \
-  AIT_UNUSED(state);                                     \
+#define FOR_EACH_ISA(isa)              \
+  test_isa isas_[8];                   \
+  size_t isa_count_ = all_isas(isas_); \
+  AIT_UNUSED(state);                   \
   for (const test_isa *isa = isas_; isa < isas_ + isa_count_; ++isa)
 
 /* Runs [0, units) as two ranges, the second first. */
@@ -39,8 +39,8 @@ static void layer_norm(void **state) {
   for (int64_t n = 1; n <= 200; n += n < 66 ? 1 : 37)
     for (int variant = 0; variant < 12; ++variant) {
       int64_t rows = 1 + test_random(4), xs = n + test_random(3), ys = n + test_random(3);
-      test_buffer x = test_buffer_random(rows * xs), y = test_buffer_create(rows * ys), w = test_buffer_random(n), b = test_buffer_random(n),
-                  add = test_buffer_random(rows * n), sum = test_buffer_create(rows * n);
+      test_buffer x = test_buffer_random(rows * xs), y = test_buffer_create(rows * ys), w = test_buffer_random(n),
+                  b = test_buffer_random(n), add = test_buffer_random(rows * n), sum = test_buffer_create(rows * n);
       for (int64_t i = 0; i < rows * xs; ++i) x.data[i] += variant % 5 ? 0 : 100.0f; /* a mean far from 0 */
       ait_norm_f32 p = {.rows = rows, .n = n, .x = x.data, .x_stride = xs, .y = y.data, .y_stride = ys, .eps = 1e-5f, .rms = variant % 2};
       if (variant % 3) p.weight = w.data;
@@ -61,24 +61,38 @@ static void layer_norm(void **state) {
           }
           double want = (row[i] - mean) / sqrt(var + 1e-5) * (p.weight ? (double)w.data[i] : 1) + (p.bias ? (double)b.data[i] : 0);
           /* of a mean of 100 the last bit is worth 4e-6; a single element has no variance but that */
-          TEST_NEAR((double)y.data[r * ys + i], want, (variant % 5 ? 1e-5 : n < 4 ? 3e-2 : 2e-4), "%s norm n %d variant %d", isa->name, (int)n, variant);
+          TEST_NEAR((double)y.data[r * ys + i], want,
+                    (variant % 5 ? 1e-5
+                     : n < 4     ? 3e-2
+                                 : 2e-4),
+                    "%s norm n %d variant %d", isa->name, (int)n, variant);
           if (p.sum) assert_true((double)sum.data[r * n + i] == row[i]);
         }
       }
-      test_buffer_free(&x), test_buffer_free(&y), test_buffer_free(&w), test_buffer_free(&b), test_buffer_free(&add), test_buffer_free(&sum);
+      test_buffer_free(&x), test_buffer_free(&y), test_buffer_free(&w), test_buffer_free(&b), test_buffer_free(&add),
+          test_buffer_free(&sum);
     }
 }
 
 static void group_norm(void **state) {
   FOR_EACH_ISA(isa)
   for (int r = 0; r < 300; ++r) {
-    int64_t batch = 1 + test_random(2), groups = 1 + test_random(4), per = 1 + test_random(20), channels = groups * per, pixels = 1 + test_random(40);
+    int64_t batch = 1 + test_random(2), groups = 1 + test_random(4), per = 1 + test_random(20), channels = groups * per,
+            pixels = 1 + test_random(40);
     int layout = (int)test_random(3); /* NHWC, NCHW, neither */
     int64_t gap = layout == 2 ? 2 : 1;
-    ait_group_norm_f32 p = {.batch = batch, .groups = groups, .channels = channels, .pixels = pixels, .image_stride = channels * pixels * gap,
-                            .pixel_stride = layout == 1 ? 1 : channels * gap, .channel_stride = layout == 0 ? 1 : layout == 1 ? pixels : 2, .eps = 1e-5f};
-    test_buffer x = test_buffer_random(batch * p.image_stride), y = test_buffer_create(batch * p.image_stride), w = test_buffer_random(channels),
-                b = test_buffer_random(channels);
+    ait_group_norm_f32 p = {.batch = batch,
+                            .groups = groups,
+                            .channels = channels,
+                            .pixels = pixels,
+                            .image_stride = channels * pixels * gap,
+                            .pixel_stride = layout == 1 ? 1 : channels * gap,
+                            .channel_stride = layout == 0   ? 1
+                                              : layout == 1 ? pixels
+                                                            : 2,
+                            .eps = 1e-5f};
+    test_buffer x = test_buffer_random(batch * p.image_stride), y = test_buffer_create(batch * p.image_stride),
+                w = test_buffer_random(channels), b = test_buffer_random(channels);
     p.x = x.data;
     p.y = y.data;
     if (test_random(2)) p.weight = w.data;
@@ -96,8 +110,8 @@ static void group_norm(void **state) {
             else if (pass == 1) var += (v - mean) * (v - mean) / count;
             else {
               double want = (v - mean) / sqrt(var + 1e-5) * (p.weight ? (double)w.data[c] : 1) + (p.bias ? (double)b.data[c] : 0);
-              TEST_NEAR((double)y.data[at], ref_act(want, p.act, 0, 0), 1e-4, "%s group norm per %d pixels %d layout %d", isa->name, (int)per,
-                        (int)pixels, layout);
+              TEST_NEAR((double)y.data[at], ref_act(want, p.act, 0, 0), 1e-4, "%s group norm per %d pixels %d layout %d", isa->name,
+                        (int)per, (int)pixels, layout);
             }
           }
     }
@@ -125,8 +139,8 @@ static void softmax(void **state) {
           for (int64_t i = 0; i < n; ++i) {
             double d = (double)x.data[base + i * inner] * (double)scale - top;
             if (top == -INFINITY) d = NAN;
-            TEST_NEAR((double)y.data[base + i * inner], take_log ? d - log(sum) : exp(d) / sum, 2e-6, "%s softmax n %d inner %d log %d", isa->name,
-                      (int)n, (int)inner, take_log);
+            TEST_NEAR((double)y.data[base + i * inner], take_log ? d - log(sum) : exp(d) / sum, 2e-6, "%s softmax n %d inner %d log %d",
+                      isa->name, (int)n, (int)inner, take_log);
           }
         }
         test_buffer_free(&x), test_buffer_free(&y);
@@ -148,13 +162,13 @@ static double ref_reduce(const ait_reduce_f32 *r, const float *x, int64_t *at) {
   }
   for (int64_t i = 0; i < r->n; ++i) squares += ((double)x[i * r->inner] - sum / n) * ((double)x[i * r->inner] - sum / n);
   switch (r->op) {
-  case AIT_REDUCE_SUM: return sum;
-  case AIT_REDUCE_MEAN: return sum / n;
-  case AIT_REDUCE_PROD: return prod;
-  case AIT_REDUCE_VAR: return squares / fmax(n - r->correction, 0);
-  case AIT_REDUCE_ARG_MAX:
-  case AIT_REDUCE_ARG_MIN: return (double)*at;
-  default: return best;
+    case AIT_REDUCE_SUM: return sum;
+    case AIT_REDUCE_MEAN: return sum / n;
+    case AIT_REDUCE_PROD: return prod;
+    case AIT_REDUCE_VAR: return squares / fmax(n - r->correction, 0);
+    case AIT_REDUCE_ARG_MAX:
+    case AIT_REDUCE_ARG_MIN: return (double)*at;
+    default: return best;
   }
 }
 
@@ -168,13 +182,19 @@ static void reduce(void **state) {
         test_buffer x = test_buffer_random(outer * count * inner), y = test_buffer_create(outer * inner);
         int64_t *index = malloc((size_t)(outer * inner) * sizeof *index), *places = malloc((size_t)(outer * inner) * sizeof *places);
         if (extremes && test_random(5) == 0) x.data[test_random((uint32_t)(outer * count * inner))] = NAN;
-        ait_reduce_f32 r = {.outer = outer, .n = count, .inner = inner, .x = x.data, .y = args ? (void *)places : y.data, .op = (ait_reduce_op)op,
+        ait_reduce_f32 r = {.outer = outer,
+                            .n = count,
+                            .inner = inner,
+                            .x = x.data,
+                            .y = args ? (void *)places : y.data,
+                            .op = (ait_reduce_op)op,
                             .correction = test_random(2)};
         if (extremes && !args && test_random(2)) r.index = index;
         run_cut(isa->table.reduce_f32, &r, ait_reduce_f32_units(&r));
         for (int64_t u = 0; u < outer * inner; ++u) {
           int64_t at;
-          double want = ref_reduce(&r, x.data + u / inner * count * inner + u % inner, &at), got = args ? (double)places[u] : (double)y.data[u];
+          double want = ref_reduce(&r, x.data + u / inner * count * inner + u % inner, &at),
+                 got = args ? (double)places[u] : (double)y.data[u];
           TEST_NEAR(got, want, extremes ? 0 : 2e-5, "%s reduce op %d n %d inner %d", isa->name, op, (int)count, (int)inner);
           if (r.index) assert_int_equal(index[u], at);
         }
@@ -244,8 +264,16 @@ static void gather(void **state) {
     for (int size = 4; size <= 8; size += 4) {
       for (int i = 0; i < 24; ++i) out[i] = -7;
       bad = 0;
-      ait_gather_rows g = {.count = 6, .table_rows = 5, .index = size == 8 ? (const void *)index : small, .index_size = size, .src = table, .dst = out,
-                           .row_bytes = 12, .src_stride = 12, .dst_stride = 16, .out_of_range = &bad};
+      ait_gather_rows g = {.count = 6,
+                           .table_rows = 5,
+                           .index = size == 8 ? (const void *)index : small,
+                           .index_size = size,
+                           .src = table,
+                           .dst = out,
+                           .row_bytes = 12,
+                           .src_stride = 12,
+                           .dst_stride = 16,
+                           .out_of_range = &bad};
       run_cut(isa->table.gather_rows, &g, 4);
       assert_int_equal(bad, 0);
       run_cut(isa->table.gather_rows, &g, 6);
@@ -265,14 +293,30 @@ static void cells(void **state) {
   FOR_EACH_ISA(isa)
   for (int64_t n = 1; n <= 33; ++n) {
     const int64_t rows = 3;
-    test_buffer g = test_buffer_random(rows * 4 * n), x = test_buffer_random(rows * 3 * n), c = test_buffer_random(rows * n), c2 = test_buffer_create(rows * n),
-                h = test_buffer_create(rows * n), h2 = test_buffer_create(rows * n);
+    test_buffer g = test_buffer_random(rows * 4 * n), x = test_buffer_random(rows * 3 * n), c = test_buffer_random(rows * n),
+                c2 = test_buffer_create(rows * n), h = test_buffer_create(rows * n), h2 = test_buffer_create(rows * n);
     for (int64_t i = 0; i < rows * 4 * n; ++i) g.data[i] *= 5;
-    ait_lstm_cell_f32 l = {.rows = rows, .n = n, .gates = g.data, .gates_stride = 4 * n, .c_in = c.data, .c_in_stride = n, .c_out = c2.data,
-                           .c_out_stride = n, .h_out = h.data, .h_out_stride = n};
+    ait_lstm_cell_f32 l = {.rows = rows,
+                           .n = n,
+                           .gates = g.data,
+                           .gates_stride = 4 * n,
+                           .c_in = c.data,
+                           .c_in_stride = n,
+                           .c_out = c2.data,
+                           .c_out_stride = n,
+                           .h_out = h.data,
+                           .h_out_stride = n};
     run_cut(isa->table.lstm_cell_f32, &l, rows);
-    ait_gru_cell_f32 u = {.rows = rows, .n = n, .gates_x = x.data, .gates_h = g.data, .gates_x_stride = 3 * n, .gates_h_stride = 4 * n,
-                          .h_in = c.data, .h_in_stride = n, .h_out = h2.data, .h_out_stride = n};
+    ait_gru_cell_f32 u = {.rows = rows,
+                          .n = n,
+                          .gates_x = x.data,
+                          .gates_h = g.data,
+                          .gates_x_stride = 3 * n,
+                          .gates_h_stride = 4 * n,
+                          .h_in = c.data,
+                          .h_in_stride = n,
+                          .h_out = h2.data,
+                          .h_out_stride = n};
     run_cut(isa->table.gru_cell_f32, &u, rows);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t j = 0; j < n; ++j) {
@@ -290,7 +334,8 @@ static void cells(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(layer_norm), cmocka_unit_test(group_norm), cmocka_unit_test(softmax), cmocka_unit_test(reduce),
-                                     cmocka_unit_test(copies),     cmocka_unit_test(gather),     cmocka_unit_test(cells)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(layer_norm), cmocka_unit_test(group_norm), cmocka_unit_test(softmax),
+                                     cmocka_unit_test(reduce),     cmocka_unit_test(copies),     cmocka_unit_test(gather),
+                                     cmocka_unit_test(cells)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,8 @@ static void depthwise(void **state) {
                   y = test_buffer_create(out * ys), bias = test_buffer_random(c), residual = test_buffer_random(out * c);
       for (int64_t i = 0; i < taps; ++i)
         for (int64_t j = 0; j < c; ++j) plain.data[j * taps + i] = w.data[i * c + j];
-      ait_depthwise_f32 p = {.d = d, .c = c, .multiplier = multiplier, .x = x.data, .x_stride = xs, .w = w.data, .y = y.data, .y_stride = ys};
+      ait_depthwise_f32 p = {
+          .d = d, .c = c, .multiplier = multiplier, .x = x.data, .x_stride = xs, .w = w.data, .y = y.data, .y_stride = ys};
       p.ep = (ait_epilogue){.bias = test_random(2) ? bias.data : NULL,
                             .residual = test_random(3) ? NULL : residual.data,
                             .residual_stride = c,
@@ -97,7 +98,8 @@ static void pooling(void **state) {
       if (!random_dims(&d, true)) continue;
       int64_t c = 1 + test_random(35), xs = c + test_random(3), ys = c + test_random(3);
       bool ceil_mode = test_random(2), max = test_random(2);
-      ait_pool_f32 p = {.c = c, .x_stride = xs, .y_stride = ys, .max = max, .include_pad = test_random(2), .divisor = test_random(5) ? 0 : 7};
+      ait_pool_f32 p = {
+          .c = c, .x_stride = xs, .y_stride = ys, .max = max, .include_pad = test_random(2), .divisor = test_random(5) ? 0 : 7};
       for (int i = 0; i < 3; ++i) {
         if (!max) d.dilation[i] = 1;
         int64_t room = d.in[i] + 2 * d.pad[i] - (d.kernel[i] - 1) * d.dilation[i] - 1;
@@ -136,7 +138,8 @@ static void global_pooling(void **state) {
       for (int max = 0; max < 2; ++max) {
         int64_t pixels = 1 + test_random(100), batch = 1 + test_random(3), xs = c + test_random(2), ys = c + test_random(2);
         test_buffer x = test_buffer_random(batch * pixels * xs), y = test_buffer_create(batch * ys);
-        ait_global_pool_f32 p = {.batch = batch, .pixels = pixels, .c = c, .x = x.data, .x_stride = xs, .y = y.data, .y_stride = ys, .max = max};
+        ait_global_pool_f32 p = {
+            .batch = batch, .pixels = pixels, .c = c, .x = x.data, .x_stride = xs, .y = y.data, .y_stride = ys, .max = max};
         isas[t].table.global_pool_f32(&p, 0, batch, NULL);
         for (int64_t n = 0; n < batch; ++n)
           for (int64_t ch = 0; ch < c; ++ch) {
@@ -167,7 +170,8 @@ static void transposed(void **state) {
         d.stride[i] = used ? 1 + test_random(3) : 1;
         d.dilation[i] = used ? 1 + test_random(2) : 1;
         d.pad[i] = used ? test_random(3) : 0;
-        d.out[i] = (d.in[i] - 1) * d.stride[i] - 2 * d.pad[i] + (d.kernel[i] - 1) * d.dilation[i] + 1 + (used ? test_random((uint32_t)d.stride[i]) : 0);
+        d.out[i] = (d.in[i] - 1) * d.stride[i] - 2 * d.pad[i] + (d.kernel[i] - 1) * d.dilation[i] + 1 +
+                   (used ? test_random((uint32_t)d.stride[i]) : 0);
         empty |= d.out[i] <= 0;
       }
       if (empty) continue;
@@ -181,9 +185,11 @@ static void transposed(void **state) {
           int64_t n = i / d.in[1] / d.in[2], oh = i / d.in[2] % d.in[1] * d.stride[1] - d.pad[1] + k / d.kernel[2] * d.dilation[1],
                   ow = i % d.in[2] * d.stride[2] - d.pad[2] + k % d.kernel[2] * d.dilation[2];
           if (oh < 0 || ow < 0 || oh >= d.out[1] || ow >= d.out[2]) continue;
-          for (int64_t ch = 0; ch < c; ++ch) want[((n * d.out[1] + oh) * d.out[2] + ow) * c + ch] += (double)columns.data[(i * taps + k) * c + ch];
+          for (int64_t ch = 0; ch < c; ++ch)
+            want[((n * d.out[1] + oh) * d.out[2] + ow) * c + ch] += (double)columns.data[(i * taps + k) * c + ch];
         }
-      ait_col2im_f32 p = {.d = d, .c = c, .columns = columns.data, .y = y.data, .y_stride = ys, .ep = {.bias = bias.data, .act = AIT_ACT_RELU}};
+      ait_col2im_f32 p = {
+          .d = d, .c = c, .columns = columns.data, .y = y.data, .y_stride = ys, .ep = {.bias = bias.data, .act = AIT_ACT_RELU}};
       isas[t].table.col2im_f32(&p, 0, ait_col2im_f32_units(&p), NULL);
       for (int64_t i = 0; i < out; ++i)
         for (int64_t ch = 0; ch < c; ++ch)

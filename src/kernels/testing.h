@@ -1,6 +1,6 @@
 /* Helpers of the kernel tests: the list of instruction sets, guarded buffers, comparison with a reference in double precision.
- * A test file sets AIT_ISA wide16 and VL 16, includes isa.h and its templates, then this: the 512-bit code's tiling is so checked on machines
- * without AVX-512, too. */
+ * A test file sets AIT_ISA wide16 and VL 16, includes isa.h and its templates, then this: the 512-bit code's tiling is so checked on
+ * machines without AVX-512, too. */
 #ifndef AIT_KERNELS_TESTING_H
 #define AIT_KERNELS_TESTING_H
 
@@ -73,13 +73,13 @@ static inline float *test_aligned(size_t bytes) {
   return p;
 }
 
-#define TEST_NEAR(got, want, tolerance, ...)                                                         \
-  do {                                                                                               \
-    double got_ = (got), want_ = (want);                                                             \
-    if (!(fabs(got_ - want_) <= (tolerance)) && !(isnan(got_) && isnan(want_)) && got_ != want_) {      \
-      printf(__VA_ARGS__);                                                                           \
-      fail_msg(": got %.9g, want %.9g", got_, want_);                                                \
-    }                                                                                                \
+#define TEST_NEAR(got, want, tolerance, ...)                                                       \
+  do {                                                                                             \
+    double got_ = (got), want_ = (want);                                                           \
+    if (!(fabs(got_ - want_) <= (tolerance)) && !(isnan(got_) && isnan(want_)) && got_ != want_) { \
+      printf(__VA_ARGS__);                                                                         \
+      fail_msg(": got %.9g, want %.9g", got_, want_);                                              \
+    }                                                                                              \
   } while (0)
 
 #endif

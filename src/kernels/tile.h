@@ -11,8 +11,8 @@ typedef struct ait_piece {
   int64_t offset, length; /* floats, from the row's first element */
 } ait_piece;
 #define AIT_BLOCK_K 320
-#define AIT_BLOCK_PIXELS 512   /* rows of a block at most */
-#define AIT_PACK_FLOATS 57344  /* packed left side of a block: 224 KiB, a part of the second cache */
+#define AIT_BLOCK_PIXELS 512    /* rows of a block at most */
+#define AIT_PACK_FLOATS 57344   /* packed left side of a block: 224 KiB, a part of the second cache */
 #define AIT_BORDER_FLOATS 49152 /* aim for the bordered copy of a convolution's block; one kernel's worth of rows may be more */
 
 /* How a convolution runs; computed from the arguments by the planner and by the kernel alike (plan.c). */
@@ -25,7 +25,7 @@ typedef struct ait_conv_shape {
   int64_t pieces;
   int64_t piece_length; /* of a run before it is cut to AIT_BLOCK_K */
   int64_t runs;
-  int64_t block_rows;   /* output rows per block; 0: a row is cut into blocks of AIT_BLOCK_PIXELS */
+  int64_t block_rows; /* output rows per block; 0: a row is cut into blocks of AIT_BLOCK_PIXELS */
   int64_t border_floats;
 } ait_conv_shape;
 ait_conv_shape ait_conv_shape_of(const ait_conv_f32 *c, int32_t tile_rows);

@@ -1,5 +1,6 @@
-/* Elementary functions on a vector of floats, after isa.h. Polynomials are near-minimax (Chebyshev) fits made for this file, evaluated in single
- * precision; errors are checked in vmath_test.c. NaN passes through; overflow, infinities and denormals are those of the C library. */
+/* Elementary functions on a vector of floats, after isa.h. Polynomials are near-minimax (Chebyshev) fits made for this file, evaluated in
+ * single precision; errors are checked in vmath_test.c. NaN passes through; overflow, infinities and denormals are those of the C library.
+ */
 #ifndef AIT_KERNELS_VMATH_H
 #define AIT_KERNELS_VMATH_H
 
@@ -236,35 +237,35 @@ INLINE vf v_round(vf x) {
 }
 
 /* act[i] = f(x[i]) for a row of n; y may be x. */
-#define ACT_LOOP(f)                                                                       \
-  do {                                                                                    \
-    int64_t i_ = 0;                                                                       \
-    for (; i_ + VL <= n; i_ += VL) {                                                      \
-      vf v = v_load(x + i_);                                                              \
-      v_store(y + i_, f);                                                                 \
-    }                                                                                     \
-    if (i_ < n) {                                                                         \
-      vf v = v_load_part(x + i_, n - i_);                                                 \
-      v_store_part(y + i_, f, n - i_);                                                    \
-    }                                                                                     \
+#define ACT_LOOP(f)                       \
+  do {                                    \
+    int64_t i_ = 0;                       \
+    for (; i_ + VL <= n; i_ += VL) {      \
+      vf v = v_load(x + i_);              \
+      v_store(y + i_, f);                 \
+    }                                     \
+    if (i_ < n) {                         \
+      vf v = v_load_part(x + i_, n - i_); \
+      v_store_part(y + i_, f, n - i_);    \
+    }                                     \
   } while (0)
 NOINLINE __attribute__((unused)) void act_row(float *y, const float *x, int64_t n, ait_act act, float p, float q) {
   switch (act) {
-  case AIT_ACT_RELU: ACT_LOOP(v_relu(v)); break;
-  case AIT_ACT_CLAMP: ACT_LOOP(v_clamp(v, v_set(p), v_set(q))); break;
-  case AIT_ACT_GELU: ACT_LOOP(v_gelu(v)); break;
-  case AIT_ACT_GELU_TANH: ACT_LOOP(v_gelu_tanh(v)); break;
-  case AIT_ACT_SILU: ACT_LOOP(v_silu(v)); break;
-  case AIT_ACT_SIGMOID: ACT_LOOP(v_sigmoid(v)); break;
-  case AIT_ACT_TANH: ACT_LOOP(v_tanh(v)); break;
-  case AIT_ACT_HARDSWISH: ACT_LOOP(v_hardswish(v)); break;
-  case AIT_ACT_HARDSIGMOID: ACT_LOOP(v_hardsigmoid(v)); break;
-  case AIT_ACT_LEAKY_RELU: ACT_LOOP(v_leaky_relu(v, v_set(p))); break;
-  case AIT_ACT_ELU: ACT_LOOP(v_elu(v, v_set(p), v_set(q))); break;
-  case AIT_ACT_MISH: ACT_LOOP(v_mish(v)); break;
-  case AIT_ACT_SOFTPLUS: ACT_LOOP(v_softplus(v, v_set(p), v_set(q))); break;
-  case AIT_ACT_NONE:
-  case AIT_ACT_COUNT: break;
+    case AIT_ACT_RELU: ACT_LOOP(v_relu(v)); break;
+    case AIT_ACT_CLAMP: ACT_LOOP(v_clamp(v, v_set(p), v_set(q))); break;
+    case AIT_ACT_GELU: ACT_LOOP(v_gelu(v)); break;
+    case AIT_ACT_GELU_TANH: ACT_LOOP(v_gelu_tanh(v)); break;
+    case AIT_ACT_SILU: ACT_LOOP(v_silu(v)); break;
+    case AIT_ACT_SIGMOID: ACT_LOOP(v_sigmoid(v)); break;
+    case AIT_ACT_TANH: ACT_LOOP(v_tanh(v)); break;
+    case AIT_ACT_HARDSWISH: ACT_LOOP(v_hardswish(v)); break;
+    case AIT_ACT_HARDSIGMOID: ACT_LOOP(v_hardsigmoid(v)); break;
+    case AIT_ACT_LEAKY_RELU: ACT_LOOP(v_leaky_relu(v, v_set(p))); break;
+    case AIT_ACT_ELU: ACT_LOOP(v_elu(v, v_set(p), v_set(q))); break;
+    case AIT_ACT_MISH: ACT_LOOP(v_mish(v)); break;
+    case AIT_ACT_SOFTPLUS: ACT_LOOP(v_softplus(v, v_set(p), v_set(q))); break;
+    case AIT_ACT_NONE:
+    case AIT_ACT_COUNT: break;
   }
 }
 NOINLINE __attribute__((unused)) void add_row(float *y, const float *x, int64_t n) {

@@ -1,6 +1,6 @@
-/* softmax(q k^T * scale + mask) v becomes one attention node. The mask stays an operand, whole: it is never recognised away. The fused operator
- * gives zeros for a row in which every key is masked by minus infinity where the spelled-out graph gives NaN, so a mask is taken only when it is
- * proven finite. Declined with a note otherwise. */
+/* softmax(q k^T * scale + mask) v becomes one attention node. The mask stays an operand, whole: it is never recognised away. The fused
+ * operator gives zeros for a row in which every key is masked by minus infinity where the spelled-out graph gives NaN, so a mask is taken
+ * only when it is proven finite. Declined with a note otherwise. */
 #include "passes/rewrite.h"
 #include <math.h>
 
@@ -9,7 +9,7 @@ enum { PROOF_DEPTH = 24 };
 typedef struct found {
   uint32_t q, k_transposed, v;
   double scale;
-  uint32_t mask; /* additive, or AIT_NO_INDEX */
+  uint32_t mask;         /* additive, or AIT_NO_INDEX */
   const ait_node *where; /* the mask is where(cond, scores, fill): cond and fill */
 } found;
 
@@ -93,9 +93,11 @@ static bool match_scores(const ait_graph *g, const ait_arg *a, found *f) {
   ait_node *n = def(g, a, "mul"), *d = def(g, a, "div");
   f->scale = 1;
   if (n && ait_arg_as_number(g, &n->args[1], &number)) f->scale = number, a = &n->args[0];
-  else if (n && ait_arg_is_tensor(g, &n->args[1]) && ait_scalar_constant(g, n->args[1].as.value, &number)) f->scale = number, a = &n->args[0];
+  else if (n && ait_arg_is_tensor(g, &n->args[1]) && ait_scalar_constant(g, n->args[1].as.value, &number))
+    f->scale = number, a = &n->args[0];
   else if (d && ait_arg_as_number(g, &d->args[1], &number) && number != 0) f->scale = 1 / number, a = &d->args[0];
-  else if (d && ait_arg_is_tensor(g, &d->args[1]) && ait_scalar_constant(g, d->args[1].as.value, &number) && number != 0) f->scale = 1 / number, a = &d->args[0];
+  else if (d && ait_arg_is_tensor(g, &d->args[1]) && ait_scalar_constant(g, d->args[1].as.value, &number) && number != 0)
+    f->scale = 1 / number, a = &d->args[0];
   ait_node *m = def(g, a, "matmul");
   if (!m) return false;
   f->q = m->args[0].as.value;
@@ -130,7 +132,8 @@ static ait_status emit_attention(const ait_rewrite *w, const found *f, uint32_t 
     AIT_TRY(AIT_EMIT(w, &m, "where", f->where->args[0], ait_arg_value(m), f->where->args[2]));
     mask = ait_arg_value(m);
   }
-  return AIT_EMIT(w, out, "attention", ait_arg_value(f->q), ait_arg_value(k), ait_arg_value(f->v), mask, ait_arg_bool(false), ait_arg_float(f->scale));
+  return AIT_EMIT(w, out, "attention", ait_arg_value(f->q), ait_arg_value(k), ait_arg_value(f->v), mask, ait_arg_bool(false),
+                  ait_arg_float(f->scale));
 }
 
 /* In where(cond, scores, fill): fill must be finite, and so large that adding a score to it leaves it. */
@@ -144,7 +147,9 @@ static ait_status try_attention(ait_graph *g, const ait_pass_context *context, a
   interval range;
   ait_node *softmax = def(g, &n->args[0], "softmax");
   int64_t dim;
-  if (!softmax || !ait_arg_is_tensor(g, &n->args[1]) || !ait_arg_as_int(g, &softmax->args[1], &dim) || !ait_wrap_dim(&dim, g->values[softmax->results[0]].rank)) return AIT_OK;
+  if (!softmax || !ait_arg_is_tensor(g, &n->args[1]) || !ait_arg_as_int(g, &softmax->args[1], &dim) ||
+      !ait_wrap_dim(&dim, g->values[softmax->results[0]].rank))
+    return AIT_OK;
   if (dim != g->values[softmax->results[0]].rank - 1 || !match_masked_scores(g, &softmax->args[0], &f)) return AIT_OK;
   f.v = n->args[1].as.value;
   ait_rewrite w = ait_rewrite_at(g, context, n);
@@ -155,7 +160,8 @@ static ait_status try_attention(ait_graph *g, const ait_pass_context *context, a
   for (int i = 0; i < 2; ++i) /* batch and heads must agree: matmul would broadcast them */
     if (g->values[f.q].shape[i] != g->values[f.k_transposed].shape[i] || g->values[f.q].shape[i] != g->values[f.v].shape[i]) return AIT_OK;
   if (f.where ? !fill_absorbs(g, f.where) : f.mask != AIT_NO_INDEX && !prove(g, f.mask, 0, &range)) {
-    ait_note(&w, "attention", "attention-mask-unproven", "the mask may be minus infinity for a whole row, which the fused operator treats otherwise");
+    ait_note(&w, "attention", "attention-mask-unproven",
+             "the mask may be minus infinity for a whole row, which the fused operator treats otherwise");
     return AIT_OK;
   }
   uint32_t out;

@@ -1,6 +1,6 @@
-/* Batch normalisation with constant statistics is a multiplication and an addition for each channel. After a convolution or linear layer that
- * nothing else reads it goes into the weights; elsewhere it becomes mul and add. The arithmetic on weights is emitted as nodes: fold computes
- * it. Scale and shift as in Ioffe and Szegedy 2015, section 3.1. */
+/* Batch normalisation with constant statistics is a multiplication and an addition for each channel. After a convolution or linear layer
+ * that nothing else reads it goes into the weights; elsewhere it becomes mul and add. The arithmetic on weights is emitted as nodes: fold
+ * computes it. Scale and shift as in Ioffe and Szegedy 2015, section 3.1. */
 #include "passes/rewrite.h"
 
 typedef struct batch_norm {
@@ -81,7 +81,8 @@ static ait_status fold_norm(batch_norm *b, const uint32_t *uses) {
   ait_node *layer = conv ? conv : linear;
   int64_t groups = 1;
   AIT_TRY(emit_scale_shift(b));
-  if (!layer || uses[x] != 1 || !ait_is_constant(b->g, layer->args[1].as.value) || !optional_constant(b->g, &layer->args[2])) return as_affine(b);
+  if (!layer || uses[x] != 1 || !ait_is_constant(b->g, layer->args[1].as.value) || !optional_constant(b->g, &layer->args[2]))
+    return as_affine(b);
   if (linear && b->g->values[x].rank != 2) return as_affine(b); /* channels are dimension 1, which is the last only for matrices */
   bool transposed = conv && ait_arg_flag(&conv->args[7]);
   if (transposed && (!ait_arg_as_int(b->g, &conv->args[6], &groups) || groups != 1)) return as_affine(b);

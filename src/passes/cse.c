@@ -4,37 +4,37 @@
 static uint64_t hash_arg(const ait_graph *g, const ait_arg *a, uint64_t seed) {
   uint64_t h = ait_hash(&a->kind, sizeof a->kind, seed);
   switch (a->kind) {
-  case AIT_ARG_NONE: return h;
-  case AIT_ARG_STRING: return ait_hash(a->as.string, strlen(a->as.string), h);
-  case AIT_ARG_BOOL: return ait_hash(&a->as.b, sizeof a->as.b, h);
-  case AIT_ARG_VALUE: return ait_hash(&a->as.value, sizeof a->as.value, h);
-  case AIT_ARG_DIM: return ait_hash(&a->as.dim, sizeof a->as.dim, h);
-  case AIT_ARG_COMPLEX: return ait_hash(a->as.complex, sizeof a->as.complex, h);
-  case AIT_ARG_LIST:
-    for (uint32_t i = 0; i < a->count; ++i) h = hash_arg(g, &a->as.list[i], h);
-    return h;
-  default: return ait_hash(&a->as.i, sizeof a->as.i, h);
+    case AIT_ARG_NONE: return h;
+    case AIT_ARG_STRING: return ait_hash(a->as.string, strlen(a->as.string), h);
+    case AIT_ARG_BOOL: return ait_hash(&a->as.b, sizeof a->as.b, h);
+    case AIT_ARG_VALUE: return ait_hash(&a->as.value, sizeof a->as.value, h);
+    case AIT_ARG_DIM: return ait_hash(&a->as.dim, sizeof a->as.dim, h);
+    case AIT_ARG_COMPLEX: return ait_hash(a->as.complex, sizeof a->as.complex, h);
+    case AIT_ARG_LIST:
+      for (uint32_t i = 0; i < a->count; ++i) h = hash_arg(g, &a->as.list[i], h);
+      return h;
+    default: return ait_hash(&a->as.i, sizeof a->as.i, h);
   }
 }
 
 static bool same_arg(const ait_arg *a, const ait_arg *b) {
   if (a->kind != b->kind) return false;
   switch (a->kind) {
-  case AIT_ARG_NONE: return true;
-  case AIT_ARG_VALUE: return a->as.value == b->as.value;
-  case AIT_ARG_INT:
-  case AIT_ARG_DTYPE: return a->as.i == b->as.i;
-  case AIT_ARG_FLOAT: return memcmp(&a->as.f, &b->as.f, sizeof a->as.f) == 0;
-  case AIT_ARG_BOOL: return a->as.b == b->as.b;
-  case AIT_ARG_STRING: return !strcmp(a->as.string, b->as.string);
-  case AIT_ARG_COMPLEX: return memcmp(a->as.complex, b->as.complex, sizeof a->as.complex) == 0;
-  case AIT_ARG_DIM: return a->as.dim == b->as.dim;
-  case AIT_ARG_GRAPH: return false;
-  case AIT_ARG_LIST:
-    if (a->count != b->count) return false;
-    for (uint32_t i = 0; i < a->count; ++i)
-      if (!same_arg(&a->as.list[i], &b->as.list[i])) return false;
-    return true;
+    case AIT_ARG_NONE: return true;
+    case AIT_ARG_VALUE: return a->as.value == b->as.value;
+    case AIT_ARG_INT:
+    case AIT_ARG_DTYPE: return a->as.i == b->as.i;
+    case AIT_ARG_FLOAT: return memcmp(&a->as.f, &b->as.f, sizeof a->as.f) == 0;
+    case AIT_ARG_BOOL: return a->as.b == b->as.b;
+    case AIT_ARG_STRING: return !strcmp(a->as.string, b->as.string);
+    case AIT_ARG_COMPLEX: return memcmp(a->as.complex, b->as.complex, sizeof a->as.complex) == 0;
+    case AIT_ARG_DIM: return a->as.dim == b->as.dim;
+    case AIT_ARG_GRAPH: return false;
+    case AIT_ARG_LIST:
+      if (a->count != b->count) return false;
+      for (uint32_t i = 0; i < a->count; ++i)
+        if (!same_arg(&a->as.list[i], &b->as.list[i])) return false;
+      return true;
   }
   return false;
 }

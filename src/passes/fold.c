@@ -68,7 +68,8 @@ static bool foldable(folder *f, const ait_node *n) {
   uint64_t bytes = 0;
   operands o = {.f = f, .all_known = true};
   if ((n->flags & AIT_NODE_INPLACE) || n->op->variadic || n->result_count == 0 || !ait_ref_find(n->op->name)) return false;
-  if (n->op->traits & (AIT_OP_RANDOM | AIT_OP_EFFECT | AIT_OP_MUTATES | AIT_OP_HIGHER | AIT_OP_DYNAMIC | AIT_OP_UNINIT | AIT_OP_SYMBOLIC)) return false;
+  if (n->op->traits & (AIT_OP_RANDOM | AIT_OP_EFFECT | AIT_OP_MUTATES | AIT_OP_HIGHER | AIT_OP_DYNAMIC | AIT_OP_UNINIT | AIT_OP_SYMBOLIC))
+    return false;
   for (uint32_t i = 0; i < n->arg_count; ++i)
     if (has_symbols(f->g, &n->args[i])) return false;
   for (uint32_t i = 0; i < n->result_count; ++i)

@@ -11,13 +11,13 @@ enum { VIEW_DEPTH_LIMIT = 64, GRAPH_DEPTH_LIMIT = 32 };
 /* What is known of a tensor value. Indexed by value id; ids made by this pass have none and are their own contents. */
 typedef struct alias {
   bool tracked;
-  bool uncertain;    /* may be a copy of `parent`, or a view of it */
-  uint32_t parent;   /* AIT_NO_INDEX: a root */
-  ait_node *view;    /* how it is made from parent */
-  uint32_t current;  /* value that holds its contents now */
-  uint64_t stamp;    /* the root's version when `current` was made */
-  uint64_t version;  /* roots: number of writes */
-  bool lost;         /* roots: something wrote through what may have been a view of it: must not be read any more */
+  bool uncertain;   /* may be a copy of `parent`, or a view of it */
+  uint32_t parent;  /* AIT_NO_INDEX: a root */
+  ait_node *view;   /* how it is made from parent */
+  uint32_t current; /* value that holds its contents now */
+  uint64_t stamp;   /* the root's version when `current` was made */
+  uint64_t version; /* roots: number of writes */
+  bool lost;        /* roots: something wrote through what may have been a view of it: must not be read any more */
 } alias;
 
 typedef struct functionaliser {
@@ -48,7 +48,12 @@ static void make_root(functionaliser *f, uint32_t v) {
 static void make_view(functionaliser *f, uint32_t v, uint32_t parent, ait_node *view, bool uncertain) {
   alias *p = alias_of(f, parent);
   if (v >= f->count || !p) return;
-  f->aliases[v] = (alias){.tracked = true, .uncertain = uncertain, .parent = parent, .view = view, .current = v, .stamp = f->aliases[root_of(f, parent)].version};
+  f->aliases[v] = (alias){.tracked = true,
+                          .uncertain = uncertain,
+                          .parent = parent,
+                          .view = view,
+                          .current = v,
+                          .stamp = f->aliases[root_of(f, parent)].version};
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------------------*/
@@ -216,7 +221,8 @@ static ait_status nested_graphs(functionaliser *f, ait_node *n, int depth) {
 
 static bool training_statistics(const ait_node *n) {
   int32_t training = ait_op_param(n->op, "training");
-  return training >= 0 && strstr(n->op->name, "batch_norm") && !strstr(n->op->name, "functional") && !strstr(n->op->name, "no_stats") && ait_arg_flag(&n->args[training]);
+  return training >= 0 && strstr(n->op->name, "batch_norm") && !strstr(n->op->name, "functional") && !strstr(n->op->name, "no_stats") &&
+         ait_arg_flag(&n->args[training]);
 }
 
 static ait_status visit(functionaliser *f, ait_node *n, int depth) {
@@ -227,7 +233,8 @@ static ait_status visit(functionaliser *f, ait_node *n, int depth) {
   if (n->op->traits & AIT_OP_MUTATES) return refuse(f, n, "it writes into its arguments in a way that is not modelled");
   for (uint32_t i = 0; i < n->arg_count; ++i) AIT_TRY(current_arg(f, n, &n->args[i], 0));
   if (n->flags & AIT_NODE_INPLACE) {
-    if (target == AIT_NO_INDEX || n->result_count != 1 || f->g->values[target].type != AIT_TYPE_TENSOR) return refuse(f, n, "it does not write into a tensor");
+    if (target == AIT_NO_INDEX || n->result_count != 1 || f->g->values[target].type != AIT_TYPE_TENSOR)
+      return refuse(f, n, "it does not write into a tensor");
     return rewrite_inplace(f, n, target);
   }
   bool view = n->op->traits & AIT_OP_VIEW, maybe = n->op->traits & AIT_OP_MAYBE_VIEW;
@@ -263,9 +270,12 @@ static ait_status add_state_outputs(functionaliser *f) {
     ait_region_input *in = &f->g->inputs[i];
     if (in->value == AIT_NO_INDEX) continue;
     alias *a = alias_of(f, in->value);
-    if (a && a->lost) return ait_error(AIT_CODE_UNSUPPORTED, "input '%s' may or may not be written, through what may or may not be a view of it", in->name ? in->name : "?");
+    if (a && a->lost)
+      return ait_error(AIT_CODE_UNSUPPORTED, "input '%s' may or may not be written, through what may or may not be a view of it",
+                       in->name ? in->name : "?");
     if (!a || !a->version) continue;
-    if (f->g->root != f->g) return ait_error(AIT_CODE_UNSUPPORTED, "a nested graph writes into its operand '%s'", in->name ? in->name : "?");
+    if (f->g->root != f->g)
+      return ait_error(AIT_CODE_UNSUPPORTED, "a nested graph writes into its operand '%s'", in->name ? in->name : "?");
     if (in->kind != AIT_INPUT_USER) AIT_TRY(check_shared_storage(f, in));
     ait_region_output out = {.arg = ait_arg_value(a->current), .name = in->name, .user_index = in->user_index};
     out.kind = in->kind == AIT_INPUT_USER ? AIT_OUTPUT_INPUT : AIT_OUTPUT_STATE;

@@ -32,13 +32,15 @@ static void writes_through_views(void **state) {
   check(HEAD X COPY "%a: float32[s0, 6] = inplace aten.add.Tensor(%c, 1)\noutput user 0 \"y\" = %a\noutput user 1 \"z\" = %c\n");
   check(HEAD X COPY "%v: float32[s0, 2] = aten.slice.Tensor(%c, 1, 1, 5, 2)\n%a: float32[s0, 2] = inplace aten.mul.Tensor(%v, 3)\n"
                     "output user 0 \"y\" = %c\noutput user 1 \"v\" = %v\n");
-  check(HEAD X COPY "%v: float32[6] = aten.select.int(%c, 0, -1)\n%a: float32[6] = inplace aten.add.Tensor(%v, %v)\noutput user 0 \"y\" = %c\n");
+  check(HEAD X COPY
+        "%v: float32[6] = aten.select.int(%c, 0, -1)\n%a: float32[6] = inplace aten.add.Tensor(%v, %v)\noutput user 0 \"y\" = %c\n");
   check(HEAD X COPY "%v: float32[6, s0] = aten.permute(%c, [1, 0])\n%r: float32[s0] = aten.select.int(%v, 0, 2)\n"
                     "%a: float32[s0] = inplace aten.neg(%r)\noutput user 0 \"y\" = %c\noutput user 1 \"v\" = %v\n");
   check(HEAD X COPY "%v: float32[s0, 2, 3] = aten.view(%c, [{s0}, 2, 3])\n%r: float32[s0, 3] = aten.select.int(%v, 1, 1)\n"
                     "%a: float32[s0, 3] = inplace aten.mul.Tensor(%r, %r)\noutput user 0 \"y\" = %c\n");
   check(HEAD X COPY "%v: float32[6, s0] = aten.t(%c)\n%u: float32[6, 1, s0] = aten.unsqueeze(%v, 1)\n"
-                    "%a: float32[6, 1, s0] = inplace aten.sigmoid(%u)\n%q: float32[6, s0] = aten.squeeze.dim(%u, 1)\noutput user 0 \"y\" = %c\noutput user 1 \"q\" = %q\n");
+                    "%a: float32[6, 1, s0] = inplace aten.sigmoid(%u)\n%q: float32[6, s0] = aten.squeeze.dim(%u, 1)\noutput user 0 \"y\" = "
+                    "%c\noutput user 1 \"q\" = %q\n");
 }
 
 /* Views of one tensor see each other's writes, in program order. */
@@ -46,21 +48,27 @@ static void views_that_overlap(void **state) {
   AIT_UNUSED(state);
   check(HEAD X COPY "%l: float32[s0, 4] = aten.slice.Tensor(%c, 1, 0, 4)\n%r: float32[s0, 4] = aten.slice.Tensor(%c, 1, 2, 6)\n"
                     "%a: float32[s0, 4] = inplace aten.add.Tensor(%l, 1)\n%b: float32[s0, 4] = inplace aten.mul.Tensor(%r, 2)\n"
-                    "%d: float32[s0, 4] = inplace aten.add.Tensor(%l, %r)\noutput user 0 \"y\" = %c\noutput user 1 \"l\" = %l\noutput user 2 \"r\" = %b\n");
+                    "%d: float32[s0, 4] = inplace aten.add.Tensor(%l, %r)\noutput user 0 \"y\" = %c\noutput user 1 \"l\" = %l\noutput user "
+                    "2 \"r\" = %b\n");
   /* the read before the write keeps the old contents */
   check(HEAD X COPY "%v: float32[s0, 4] = aten.slice.Tensor(%c, 1, 0, 4)\n%s: float32[s0, 4] = aten.exp(%v)\n"
-                    "%a: float32[s0, 6] = inplace aten.zero(%c)\n%t: float32[s0, 4] = aten.exp(%v)\noutput user 0 \"s\" = %s\noutput user 1 \"t\" = %t\n");
-  check(HEAD X COPY "%p: list(float32[s0, 3], float32[s0, 3]) = aten.split.Tensor(%c, 3, 1)\n%l: float32[s0, 3] = _operator.getitem(%p, 0)\n"
-                    "%a: float32[s0, 3] = inplace aten.fill.Scalar(%l, 7)\n%r: float32[s0, 3] = _operator.getitem(%p, 1)\noutput user 0 \"y\" = %c\noutput user 1 \"r\" = %r\n");
+                    "%a: float32[s0, 6] = inplace aten.zero(%c)\n%t: float32[s0, 4] = aten.exp(%v)\noutput user 0 \"s\" = %s\noutput user "
+                    "1 \"t\" = %t\n");
+  check(HEAD X COPY
+        "%p: list(float32[s0, 3], float32[s0, 3]) = aten.split.Tensor(%c, 3, 1)\n%l: float32[s0, 3] = _operator.getitem(%p, 0)\n"
+        "%a: float32[s0, 3] = inplace aten.fill.Scalar(%l, 7)\n%r: float32[s0, 3] = _operator.getitem(%p, 1)\noutput user 0 \"y\" = "
+        "%c\noutput user 1 \"r\" = %r\n");
 }
 
 static void state_and_inputs(void **state) {
   AIT_UNUSED(state);
   check(HEAD X STATE "%a: float32[4, 6] = inplace aten.add.Tensor(%b, 1)\n%v: float32[6] = aten.select.int(%b, 0, 1)\n"
                      "%d: float32[6] = inplace aten.mul.Tensor(%v, 2)\noutput user 0 \"y\" = %v\n");
-  check(HEAD XM "%v: float32[6] = aten.select.int(%x, 0, 0)\n%a: float32[6] = inplace aten.add.Tensor(%v, 5)\n%s: float32[s0, 6] = aten.neg(%x)\noutput user 0 \"y\" = %s\n");
+  check(HEAD XM "%v: float32[6] = aten.select.int(%x, 0, 0)\n%a: float32[6] = inplace aten.add.Tensor(%v, 5)\n%s: float32[s0, 6] = "
+                "aten.neg(%x)\noutput user 0 \"y\" = %s\n");
   /* float64 operands into a float32 tensor: the written tensor keeps its dtype */
-  check(HEAD X "input %d: float64[6] user 1 \"d\"\n" COPY "%a: float32[s0, 6] = inplace aten.add.Tensor(%c, %d)\noutput user 0 \"y\" = %a\n");
+  check(HEAD X "input %d: float64[6] user 1 \"d\"\n" COPY
+               "%a: float32[s0, 6] = inplace aten.add.Tensor(%c, %d)\noutput user 0 \"y\" = %a\n");
   ait_graph *g = pt_parse(HEAD X STATE "%a: float32[4, 6] = inplace aten.add.Tensor(%b, 1)\noutput user 0 \"y\" = %x\n");
   pt_ok(pt_passes(g, passes, NULL), passes);
   assert_int_equal(g->output_count, 2);
@@ -71,25 +79,30 @@ static void state_and_inputs(void **state) {
 
 static void refusals(void **state) {
   AIT_UNUSED(state);
-  pt_refused(HEAD X "%c: float32[6] = aten.select.int(%x, 0, 0)\n%k: float32[6] = aten.clone(%c)\n%v: float32[3, 6] = aten.expand(%k, [3, 6])\n"
-                    "%a: float32[3, 6] = inplace aten.add.Tensor(%v, 1)\noutput user 0 \"y\" = %k\n",
+  pt_refused(HEAD X
+             "%c: float32[6] = aten.select.int(%x, 0, 0)\n%k: float32[6] = aten.clone(%c)\n%v: float32[3, 6] = aten.expand(%k, [3, 6])\n"
+             "%a: float32[3, 6] = inplace aten.add.Tensor(%v, 1)\noutput user 0 \"y\" = %k\n",
              passes, "no inverse");
-  pt_refused(HEAD X COPY "%v: float32[2, 2] = aten.as_strided(%c, [2, 2], [1, 1])\n%a: float32[2, 2] = inplace aten.add.Tensor(%v, 1)\noutput user 0 \"y\" = %c\n", passes,
-             "cannot be made functional");
+  pt_refused(HEAD X COPY "%v: float32[2, 2] = aten.as_strided(%c, [2, 2], [1, 1])\n%a: float32[2, 2] = inplace aten.add.Tensor(%v, "
+                         "1)\noutput user 0 \"y\" = %c\n",
+             passes, "cannot be made functional");
   /* reshape may or may not alias: the write through it makes the base unreadable */
-  pt_refused(HEAD X "%t: float32[6, s0] = aten.permute(%x, [1, 0])\n%v: float32[6*s0] = aten.reshape(%t, [{6*s0}])\n%a: float32[6*s0] = inplace aten.add.Tensor(%v, 1)\n"
+  pt_refused(HEAD X "%t: float32[6, s0] = aten.permute(%x, [1, 0])\n%v: float32[6*s0] = aten.reshape(%t, [{6*s0}])\n%a: float32[6*s0] = "
+                    "inplace aten.add.Tensor(%v, 1)\n"
                     "%s: float32[s0, 6] = aten.neg(%x)\noutput user 0 \"y\" = %s\n",
              passes, "may or may not");
   /* and so does reading it after its base was written */
-  pt_refused(HEAD X COPY "%v: float32[s0, 6] = aten.contiguous(%c)\n%a: float32[s0, 6] = inplace aten.add.Tensor(%c, 1)\n%s: float32[s0, 6] = aten.neg(%v)\noutput user 0 \"y\" = %s\n",
+  pt_refused(HEAD X COPY "%v: float32[s0, 6] = aten.contiguous(%c)\n%a: float32[s0, 6] = inplace aten.add.Tensor(%c, 1)\n%s: float32[s0, "
+                         "6] = aten.neg(%v)\noutput user 0 \"y\" = %s\n",
              "functionalise", "may or may not");
 }
 
 /* Two names of one storage, one of them written: the other would have to change, too. */
 static void shared_storage_is_refused(void **state) {
   AIT_UNUSED(state);
-  ait_graph *g = pt_parse_only(HEAD X STATE "input %o: float32[4, 6] parameter -1 \"other\"\n%a: float32[4, 6] = inplace aten.add.Tensor(%b, 1)\n"
-                                            "%s: float32[4, 6] = aten.neg(%o)\noutput user 0 \"y\" = %s\n");
+  ait_graph *g =
+      pt_parse_only(HEAD X STATE "input %o: float32[4, 6] parameter -1 \"other\"\n%a: float32[4, 6] = inplace aten.add.Tensor(%b, 1)\n"
+                                 "%s: float32[4, 6] = aten.neg(%o)\noutput user 0 \"y\" = %s\n");
   int64_t shape[2] = {4, 6};
   uint64_t seed = 1;
   ait_tensor t;
@@ -109,8 +122,9 @@ static void shared_storage_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(writes_through_views), cmocka_unit_test(views_that_overlap), cmocka_unit_test(state_and_inputs),
-      cmocka_unit_test(refusals),             cmocka_unit_test(shared_storage_is_refused),
+      cmocka_unit_test(writes_through_views),      cmocka_unit_test(views_that_overlap),
+      cmocka_unit_test(state_and_inputs),          cmocka_unit_test(refusals),
+      cmocka_unit_test(shared_storage_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,29 +145,29 @@ static void fails_cleanly(const char *text, const char *pipeline) {
       ait_graph_destroy(g);
       assert_int_equal(t.live, 0);
       bool done = t.calls <= n;
-      if (status != AIT_OK && (done || ait_status_code(status) != AIT_CODE_OUT_OF_MEMORY)) fail_msg("allocation %ld of %s: %s", n, pipeline, ait_status_message(status));
+      if (status != AIT_OK && (done || ait_status_code(status) != AIT_CODE_OUT_OF_MEMORY))
+        fail_msg("allocation %ld of %s: %s", n, pipeline, ait_status_message(status));
       ait_status_free(status);
       if (done) break;
     }
 }
 
-static const char raw_model[] =
-    "graph \"m\" raw\n"
-    "symbol s0 [2, 64] hint 4 backed\n"
-    "input %x: float32[s0, 3, 6, 6] user 0 \"x\"\n"
-    "input %w: float32[4, 3, 3, 3] parameter -1 \"w\"\n"
-    "input %g: float32[4] parameter -1 \"g\"\n"
-    "input %b: float32[4] parameter -1 \"b\"\n"
-    "input %m: float32[4] buffer -1 \"mean\"\n"
-    "input %v: float32[4] buffer -1 \"var\"\n"
-    "input %count: float32[4] buffer -1 \"count\" mutated\n"
-    "%conv: float32[s0, 4, 4, 4] = aten.conv2d(%x, %w)\n"
-    "%bn: float32[s0, 4, 4, 4] = aten.batch_norm(%conv, %g, %b, %m, %v, false, 0.1, 1e-05, true)\n"
-    "%relu: float32[s0, 4, 4, 4] = inplace aten.relu(%bn)\n"
-    "%one: float32[4] = inplace aten.add.Tensor(%count, 1)\n"
-    "%view: float32[s0, 64] = aten.view(%relu, [{s0}, 64])\n"
-    "%sm: float32[s0, 64] = aten.softmax.int(%view, 1)\n"
-    "output user 0 \"y\" = %sm\n";
+static const char raw_model[] = "graph \"m\" raw\n"
+                                "symbol s0 [2, 64] hint 4 backed\n"
+                                "input %x: float32[s0, 3, 6, 6] user 0 \"x\"\n"
+                                "input %w: float32[4, 3, 3, 3] parameter -1 \"w\"\n"
+                                "input %g: float32[4] parameter -1 \"g\"\n"
+                                "input %b: float32[4] parameter -1 \"b\"\n"
+                                "input %m: float32[4] buffer -1 \"mean\"\n"
+                                "input %v: float32[4] buffer -1 \"var\"\n"
+                                "input %count: float32[4] buffer -1 \"count\" mutated\n"
+                                "%conv: float32[s0, 4, 4, 4] = aten.conv2d(%x, %w)\n"
+                                "%bn: float32[s0, 4, 4, 4] = aten.batch_norm(%conv, %g, %b, %m, %v, false, 0.1, 1e-05, true)\n"
+                                "%relu: float32[s0, 4, 4, 4] = inplace aten.relu(%bn)\n"
+                                "%one: float32[4] = inplace aten.add.Tensor(%count, 1)\n"
+                                "%view: float32[s0, 64] = aten.view(%relu, [{s0}, 64])\n"
+                                "%sm: float32[s0, 64] = aten.softmax.int(%view, 1)\n"
+                                "output user 0 \"y\" = %sm\n";
 
 static void pipelines_survive_failing_allocations(void **state) {
   AIT_UNUSED(state);
@@ -192,8 +192,9 @@ static void unknown_passes_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(golden_programs_keep_their_answers), cmocka_unit_test(regions_become_graphs_again), cmocka_unit_test(digits_keeps_its_answers),
-      cmocka_unit_test(pipelines_survive_failing_allocations), cmocka_unit_test(unknown_passes_are_refused),
+      cmocka_unit_test(golden_programs_keep_their_answers), cmocka_unit_test(regions_become_graphs_again),
+      cmocka_unit_test(digits_keeps_its_answers),           cmocka_unit_test(pipelines_survive_failing_allocations),
+      cmocka_unit_test(unknown_passes_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,9 @@ typedef struct region_call {
 static bool as_region_call(const ait_node *n, region_call *out) {
   uint32_t at;
   if (!strcmp(n->op->name, "higher_order.wrap_with_set_grad_enabled")) at = 1;
-  else if (!strcmp(n->op->name, "higher_order.wrap_with_autocast") && n->arg_count > 4 && n->args[2].kind == AIT_ARG_BOOL && !n->args[2].as.b) at = 4;
+  else if (!strcmp(n->op->name, "higher_order.wrap_with_autocast") && n->arg_count > 4 && n->args[2].kind == AIT_ARG_BOOL &&
+           !n->args[2].as.b)
+    at = 4;
   else return false;
   if (n->arg_count <= at || n->args[at].kind != AIT_ARG_GRAPH) return false;
   *out = (region_call){n->args[at].as.graph, n->args + at + 1, n->arg_count - at - 1};
@@ -54,7 +56,8 @@ static ait_status copy_node(inliner *x, const ait_node *n) {
     AIT_TRY(ait_graph_add_value(g, info->name, info, &results[i]));
     x->map[n->results[i]] = ait_arg_value(results[i]);
   }
-  return ait_graph_add_node(g, x->w.at, n->op, n->op_name, n->flags, args, n->arg_count, results, n->result_count, n->name, n->module, &copy);
+  return ait_graph_add_node(g, x->w.at, n->op, n->op_name, n->flags, args, n->arg_count, results, n->result_count, n->name, n->module,
+                            &copy);
 }
 
 /* A result of the region: a value of the outer graph, or a constant, in the place of the node's result. */

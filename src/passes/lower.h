@@ -8,7 +8,7 @@ typedef struct ait_lower {
   ait_rewrite w;
   ait_graph *g;
   ait_node *n;
-  const ait_arg *a; /* n->args */
+  const ait_arg *a;     /* n->args */
   const uint32_t *uses; /* by value id, for ids below use_count */
   size_t use_count;
   const char *core; /* the row's core operator */

@@ -27,7 +27,8 @@ static ait_status transposed(ait_lower *l, uint32_t v, uint32_t *out) {
 /* A right operand that is a weight makes the product a linear layer. */
 static bool is_weight(const ait_graph *g, uint32_t v) {
   ait_node *p = ait_def_of(g, v, "permute");
-  return g->values[v].rank == 2 && (ait_is_constant(g, v) || (p && ait_arg_is_tensor(g, &p->args[0]) && ait_is_constant(g, p->args[0].as.value)));
+  return g->values[v].rank == 2 &&
+         (ait_is_constant(g, v) || (p && ait_arg_is_tensor(g, &p->args[0]) && ait_is_constant(g, p->args[0].as.value)));
 }
 
 static ait_status matmul(ait_lower *l) {
@@ -68,10 +69,10 @@ static bool int_list(const ait_lower *l, int32_t at, uint32_t n, int64_t otherwi
   return count <= 1 || count == n;
 }
 
-static ait_status emit_conv(ait_lower *l, ait_arg x, uint32_t n, const ait_arg *stride, const ait_arg *padding, const ait_arg *dilation, ait_arg groups,
-                            bool transposed_conv, const ait_arg *output_padding, uint32_t *out) {
-  return AIT_EMIT(&l->w, out, "conv", x, l->a[1], l->a[2], ait_arg_list(stride, n), ait_arg_list(padding, n), ait_arg_list(dilation, n), groups,
-                  ait_arg_bool(transposed_conv), ait_arg_list(output_padding, transposed_conv ? n : 0));
+static ait_status emit_conv(ait_lower *l, ait_arg x, uint32_t n, const ait_arg *stride, const ait_arg *padding, const ait_arg *dilation,
+                            ait_arg groups, bool transposed_conv, const ait_arg *output_padding, uint32_t *out) {
+  return AIT_EMIT(&l->w, out, "conv", x, l->a[1], l->a[2], ait_arg_list(stride, n), ait_arg_list(padding, n), ait_arg_list(dilation, n),
+                  groups, ait_arg_bool(transposed_conv), ait_arg_list(output_padding, transposed_conv ? n : 0));
 }
 
 /* The operand with a batch dimension in front; *added tells whether it had none. */
@@ -102,7 +103,8 @@ static ait_status convolution(ait_lower *l) {
   bool is_transposed = transposed_at >= 0 ? ait_arg_flag(&l->a[transposed_at]) : strstr(l->n->op->name, "transpose") != NULL, added;
   ait_arg stride[3], padding[3], dilation[3], output_padding[3];
   if (!int_list(l, ait_op_param(l->n->op, "stride"), n, 1, stride) || !int_list(l, ait_op_param(l->n->op, "padding"), n, 0, padding) ||
-      !int_list(l, ait_op_param(l->n->op, "dilation"), n, 1, dilation) || !int_list(l, ait_op_param(l->n->op, "output_padding"), n, 0, output_padding))
+      !int_list(l, ait_op_param(l->n->op, "dilation"), n, 1, dilation) ||
+      !int_list(l, ait_op_param(l->n->op, "output_padding"), n, 0, output_padding))
     return AIT_OK;
   AIT_TRY(with_batch(l, x, rank, &added, &x));
   AIT_TRY(emit_conv(l, ait_arg_value(x), n, stride, padding, dilation, l->a[groups], is_transposed, output_padding, &out));
@@ -120,7 +122,8 @@ static ait_status convolution_same(ait_lower *l) {
   bool added, same = !strcmp(l->a[mode].as.string, "same"), uneven = false;
   ait_arg stride[3], padding[3], dilation[3], pads[6];
   if (rank < 3 || rank > 5 || !ait_shape_known(l->g, ait_lower_result(l)) || !ait_shape_known(l->g, &l->g->values[x])) return AIT_OK;
-  if (!int_list(l, ait_op_param(l->n->op, "stride"), n, 1, stride) || !int_list(l, ait_op_param(l->n->op, "dilation"), n, 1, dilation)) return AIT_OK;
+  if (!int_list(l, ait_op_param(l->n->op, "stride"), n, 1, stride) || !int_list(l, ait_op_param(l->n->op, "dilation"), n, 1, dilation))
+    return AIT_OK;
   for (uint32_t i = 0; i < n; ++i) {
     if (!ait_dim_is_const(l->g, l->g->values[w].shape[2 + i], &kernel)) return AIT_OK;
     int64_t total = same ? dilation[i].as.i * (kernel - 1) : 0;
@@ -147,21 +150,26 @@ static ait_status pool(ait_lower *l) {
   bool max = !strcmp(l->core, "max_pool"), added;
   for (uint32_t k = 1; k < l->n->result_count; ++k)
     if (!ait_lower_unused(l, k)) return AIT_OK;
-  if (!plain(l) || !ait_lower_tensor(l, 0, &x) || !ait_shape_known(l->g, &l->g->values[x]) || !ait_shape_known(l->g, ait_lower_result(l))) return AIT_OK;
+  if (!plain(l) || !ait_lower_tensor(l, 0, &x) || !ait_shape_known(l->g, &l->g->values[x]) || !ait_shape_known(l->g, ait_lower_result(l)))
+    return AIT_OK;
   ait_arg kernel[3], stride[3], padding[3], dilation[3];
-  int32_t ceil_at = ait_op_param(op, "ceil_mode"), pad_at = ait_op_param(op, "count_include_pad"), div_at = ait_op_param(op, "divisor_override");
+  int32_t ceil_at = ait_op_param(op, "ceil_mode"), pad_at = ait_op_param(op, "count_include_pad"),
+          div_at = ait_op_param(op, "divisor_override");
   int32_t stride_at = ait_op_param(op, "stride");
-  bool own_stride = stride_at >= 0 && !(l->a[stride_at].kind == AIT_ARG_LIST && l->a[stride_at].count == 0) && l->a[stride_at].kind != AIT_ARG_NONE;
-  if (!int_list(l, ait_op_param(op, "kernel_size"), n, 1, kernel) || !int_list(l, own_stride ? stride_at : ait_op_param(op, "kernel_size"), n, 1, stride) ||
+  bool own_stride =
+      stride_at >= 0 && !(l->a[stride_at].kind == AIT_ARG_LIST && l->a[stride_at].count == 0) && l->a[stride_at].kind != AIT_ARG_NONE;
+  if (!int_list(l, ait_op_param(op, "kernel_size"), n, 1, kernel) ||
+      !int_list(l, own_stride ? stride_at : ait_op_param(op, "kernel_size"), n, 1, stride) ||
       !int_list(l, ait_op_param(op, "padding"), n, 0, padding) || !int_list(l, ait_op_param(op, "dilation"), n, 1, dilation))
     return AIT_OK;
   ait_arg ceil_mode = ceil_at >= 0 ? l->a[ceil_at] : ait_arg_bool(false);
   AIT_TRY(with_batch(l, x, (int32_t)n + 2, &added, &x));
   if (max)
-    AIT_TRY(AIT_EMIT(&l->w, &out, "max_pool", ait_arg_value(x), ait_arg_list(kernel, n), ait_arg_list(stride, n), ait_arg_list(padding, n), ait_arg_list(dilation, n), ceil_mode));
+    AIT_TRY(AIT_EMIT(&l->w, &out, "max_pool", ait_arg_value(x), ait_arg_list(kernel, n), ait_arg_list(stride, n), ait_arg_list(padding, n),
+                     ait_arg_list(dilation, n), ceil_mode));
   else
-    AIT_TRY(AIT_EMIT(&l->w, &out, "avg_pool", ait_arg_value(x), ait_arg_list(kernel, n), ait_arg_list(stride, n), ait_arg_list(padding, n), ceil_mode,
-                     pad_at >= 0 ? l->a[pad_at] : ait_arg_bool(true), div_at >= 0 ? l->a[div_at] : ait_arg_none()));
+    AIT_TRY(AIT_EMIT(&l->w, &out, "avg_pool", ait_arg_value(x), ait_arg_list(kernel, n), ait_arg_list(stride, n), ait_arg_list(padding, n),
+                     ceil_mode, pad_at >= 0 ? l->a[pad_at] : ait_arg_bool(true), div_at >= 0 ? l->a[div_at] : ait_arg_none()));
   return done_without_batch(l, out, added);
 }
 
@@ -188,7 +196,9 @@ static ait_status batch_norm(ait_lower *l) {
   uint32_t v, out;
   double eps;
   if (!plain(l) || !others_unused(l) || (training >= 0 && (l->a[training].kind != AIT_ARG_BOOL || l->a[training].as.b))) return AIT_OK;
-  if (!ait_lower_tensor(l, (uint32_t)mean, &v) || !ait_lower_tensor(l, (uint32_t)var, &v) || !ait_arg_as_number(l->g, &l->a[ait_op_param(op, "eps")], &eps)) return AIT_OK;
+  if (!ait_lower_tensor(l, (uint32_t)mean, &v) || !ait_lower_tensor(l, (uint32_t)var, &v) ||
+      !ait_arg_as_number(l->g, &l->a[ait_op_param(op, "eps")], &eps))
+    return AIT_OK;
   AIT_TRY(AIT_EMIT(&l->w, &out, "batch_norm", l->a[0], l->a[1], l->a[2], l->a[mean], l->a[var], ait_arg_float(eps)));
   return ait_lower_done(l, out);
 }
@@ -198,7 +208,9 @@ static ait_status layer_norm(ait_lower *l) {
   ait_arg dims[AIT_MAX_RANK];
   uint32_t n, out;
   double eps;
-  if (!plain(l) || !others_unused(l) || !ait_arg_as_dims(l->g, &l->a[1], dims, &n) || !ait_arg_as_number(l->g, &l->a[ait_op_param(op, "eps")], &eps)) return AIT_OK;
+  if (!plain(l) || !others_unused(l) || !ait_arg_as_dims(l->g, &l->a[1], dims, &n) ||
+      !ait_arg_as_number(l->g, &l->a[ait_op_param(op, "eps")], &eps))
+    return AIT_OK;
   AIT_TRY(AIT_EMIT(&l->w, &out, "layer_norm", l->a[0], ait_arg_int(n), l->a[2], l->a[3], ait_arg_float(eps)));
   return ait_lower_done(l, out);
 }
@@ -206,7 +218,8 @@ static ait_status layer_norm(ait_lower *l) {
 static ait_status rms_norm(ait_lower *l) {
   ait_arg dims[AIT_MAX_RANK];
   uint32_t n, out, x;
-  double eps = ait_lower_result(l)->dtype == AIT_F64 ? 0x1p-52 : 0x1p-23; /* torch: the dtype's epsilon (half types are computed in float) */
+  double eps =
+      ait_lower_result(l)->dtype == AIT_F64 ? 0x1p-52 : 0x1p-23; /* torch: the dtype's epsilon (half types are computed in float) */
   if (!plain(l) || !ait_lower_tensor(l, 0, &x) || !ait_arg_as_dims(l->g, &l->a[1], dims, &n)) return AIT_OK;
   if (l->a[3].kind != AIT_ARG_NONE && !ait_arg_as_number(l->g, &l->a[3], &eps)) return AIT_OK;
   AIT_TRY(AIT_EMIT(&l->w, &out, "rms_norm", l->a[0], ait_arg_int(n), l->a[2], ait_arg_float(eps)));
@@ -220,7 +233,8 @@ static ait_status group_norm(ait_lower *l) {
   uint32_t out;
   double eps;
   if (!plain(l) || !others_unused(l) || !ait_arg_as_number(l->g, &l->a[ait_op_param(op, "eps")], &eps)) return AIT_OK;
-  AIT_TRY(AIT_EMIT(&l->w, &out, "group_norm", l->a[0], l->a[groups], l->a[ait_op_param(op, "weight")], l->a[ait_op_param(op, "bias")], ait_arg_float(eps)));
+  AIT_TRY(AIT_EMIT(&l->w, &out, "group_norm", l->a[0], l->a[groups], l->a[ait_op_param(op, "weight")], l->a[ait_op_param(op, "bias")],
+                   ait_arg_float(eps)));
   return ait_lower_done(l, out);
 }
 
@@ -250,7 +264,8 @@ static ait_status attention(ait_lower *l) {
     if (!ait_arg_as_number(l->g, &args[5], &scale)) return AIT_OK;
     args[5] = ait_arg_float(scale);
   }
-  if (args[3].kind == AIT_ARG_VALUE && l->g->values[args[3].as.value].dtype != AIT_BOOL) AIT_TRY(ait_lower_cast_arg(l, 3, ait_lower_result(l)->dtype, &args[3]));
+  if (args[3].kind == AIT_ARG_VALUE && l->g->values[args[3].as.value].dtype != AIT_BOOL)
+    AIT_TRY(ait_lower_cast_arg(l, 3, ait_lower_result(l)->dtype, &args[3]));
   AIT_TRY(ait_emit(&l->w, "attention", args, 6, &out));
   return ait_lower_done(l, out);
 }
@@ -289,32 +304,63 @@ static ait_status upsample(ait_lower *l) {
   uint32_t x, out, n = spatial_of(l);
   int32_t align = ait_op_param(op, "align_corners"), factors = ait_op_param(op, "scale_factors");
   ait_arg shape[AIT_MAX_RANK], scales = factors >= 0 ? l->a[factors] : ait_arg_none();
-  if (!plain(l) || !ait_lower_tensor(l, 0, &x) || !ait_shape_args(l->g, l->n->results[0], shape) || l->g->values[x].rank != (int32_t)n + 2) return AIT_OK;
-  AIT_TRY(AIT_EMIT(&l->w, &out, "upsample", ait_arg_value(x), ait_arg_list(shape + 2, n), ait_arg_string(l->core), align >= 0 ? l->a[align] : ait_arg_bool(false), scales));
+  if (!plain(l) || !ait_lower_tensor(l, 0, &x) || !ait_shape_args(l->g, l->n->results[0], shape) || l->g->values[x].rank != (int32_t)n + 2)
+    return AIT_OK;
+  AIT_TRY(AIT_EMIT(&l->w, &out, "upsample", ait_arg_value(x), ait_arg_list(shape + 2, n), ait_arg_string(l->core),
+                   align >= 0 ? l->a[align] : ait_arg_bool(false), scales));
   return ait_lower_done(l, out);
 }
 
 const ait_lower_row ait_lower_nn_rows[] = {
     {"aten.linear", NULL, linear},
-    {"aten.mm", NULL, matmul}, {"aten.bmm", NULL, matmul}, {"aten.matmul", NULL, matmul}, {"aten.__matmul__", NULL, matmul},
+    {"aten.mm", NULL, matmul},
+    {"aten.bmm", NULL, matmul},
+    {"aten.matmul", NULL, matmul},
+    {"aten.__matmul__", NULL, matmul},
     {"aten.addmm", NULL, addmm},
-    {"aten.conv1d", NULL, convolution}, {"aten.conv2d", NULL, convolution}, {"aten.conv3d", NULL, convolution}, {"aten.convolution", NULL, convolution},
-    {"aten.conv_transpose1d", NULL, convolution}, {"aten.conv_transpose2d.input", NULL, convolution}, {"aten.conv_transpose3d.input", NULL, convolution},
-    {"aten.conv1d.padding", NULL, convolution_same}, {"aten.conv2d.padding", NULL, convolution_same}, {"aten.conv3d.padding", NULL, convolution_same},
-    {"aten.max_pool1d", "max_pool", pool}, {"aten.max_pool2d", "max_pool", pool}, {"aten.max_pool3d", "max_pool", pool},
-    {"aten.max_pool2d_with_indices", "max_pool", pool}, {"aten.max_pool3d_with_indices", "max_pool", pool},
-    {"aten.avg_pool1d", "avg_pool", pool}, {"aten.avg_pool2d", "avg_pool", pool}, {"aten.avg_pool3d", "avg_pool", pool},
-    {"aten.adaptive_avg_pool1d", NULL, adaptive_pool}, {"aten.adaptive_avg_pool2d", NULL, adaptive_pool}, {"aten.adaptive_avg_pool3d", NULL, adaptive_pool},
-    {"aten._adaptive_avg_pool2d", NULL, adaptive_pool}, {"aten._adaptive_avg_pool3d", NULL, adaptive_pool},
-    {"aten.batch_norm", NULL, batch_norm}, {"aten._native_batch_norm_legit_no_training", NULL, batch_norm},
-    {"aten.layer_norm", NULL, layer_norm}, {"aten.native_layer_norm", NULL, layer_norm}, {"aten.rms_norm", NULL, rms_norm},
-    {"aten.group_norm", NULL, group_norm}, {"aten.native_group_norm", NULL, group_norm},
-    {"aten.softmax.int", "softmax", softmax}, {"aten._softmax", "softmax", softmax},
-    {"aten.log_softmax.int", "log_softmax", softmax}, {"aten._log_softmax", "log_softmax", softmax},
+    {"aten.conv1d", NULL, convolution},
+    {"aten.conv2d", NULL, convolution},
+    {"aten.conv3d", NULL, convolution},
+    {"aten.convolution", NULL, convolution},
+    {"aten.conv_transpose1d", NULL, convolution},
+    {"aten.conv_transpose2d.input", NULL, convolution},
+    {"aten.conv_transpose3d.input", NULL, convolution},
+    {"aten.conv1d.padding", NULL, convolution_same},
+    {"aten.conv2d.padding", NULL, convolution_same},
+    {"aten.conv3d.padding", NULL, convolution_same},
+    {"aten.max_pool1d", "max_pool", pool},
+    {"aten.max_pool2d", "max_pool", pool},
+    {"aten.max_pool3d", "max_pool", pool},
+    {"aten.max_pool2d_with_indices", "max_pool", pool},
+    {"aten.max_pool3d_with_indices", "max_pool", pool},
+    {"aten.avg_pool1d", "avg_pool", pool},
+    {"aten.avg_pool2d", "avg_pool", pool},
+    {"aten.avg_pool3d", "avg_pool", pool},
+    {"aten.adaptive_avg_pool1d", NULL, adaptive_pool},
+    {"aten.adaptive_avg_pool2d", NULL, adaptive_pool},
+    {"aten.adaptive_avg_pool3d", NULL, adaptive_pool},
+    {"aten._adaptive_avg_pool2d", NULL, adaptive_pool},
+    {"aten._adaptive_avg_pool3d", NULL, adaptive_pool},
+    {"aten.batch_norm", NULL, batch_norm},
+    {"aten._native_batch_norm_legit_no_training", NULL, batch_norm},
+    {"aten.layer_norm", NULL, layer_norm},
+    {"aten.native_layer_norm", NULL, layer_norm},
+    {"aten.rms_norm", NULL, rms_norm},
+    {"aten.group_norm", NULL, group_norm},
+    {"aten.native_group_norm", NULL, group_norm},
+    {"aten.softmax.int", "softmax", softmax},
+    {"aten._softmax", "softmax", softmax},
+    {"aten.log_softmax.int", "log_softmax", softmax},
+    {"aten._log_softmax", "log_softmax", softmax},
     {"aten.scaled_dot_product_attention", NULL, attention},
-    {"aten.lstm.input", "lstm", recurrent}, {"aten.gru.input", "gru", recurrent},
-    {"aten.upsample_nearest1d.vec", "nearest", upsample}, {"aten.upsample_nearest2d.vec", "nearest", upsample}, {"aten.upsample_nearest3d.vec", "nearest", upsample},
-    {"aten.upsample_linear1d.vec", "linear", upsample}, {"aten.upsample_bilinear2d.vec", "linear", upsample}, {"aten.upsample_trilinear3d.vec", "linear", upsample},
+    {"aten.lstm.input", "lstm", recurrent},
+    {"aten.gru.input", "gru", recurrent},
+    {"aten.upsample_nearest1d.vec", "nearest", upsample},
+    {"aten.upsample_nearest2d.vec", "nearest", upsample},
+    {"aten.upsample_nearest3d.vec", "nearest", upsample},
+    {"aten.upsample_linear1d.vec", "linear", upsample},
+    {"aten.upsample_bilinear2d.vec", "linear", upsample},
+    {"aten.upsample_trilinear3d.vec", "linear", upsample},
     {"aten.upsample_bicubic2d.vec", "cubic", upsample},
     {0},
 };

@@ -222,18 +222,58 @@ static ait_status masked_fill(ait_lower *l) { return where_of(l, l->a[1], l->a[2
 
 static ait_status cast(ait_lower *l) {
   uint32_t x;
-  if (!ait_lower_tensor(l, 0, &x) || ait_dtype_is_complex(l->g->values[x].dtype) != ait_dtype_is_complex(ait_lower_result(l)->dtype)) return AIT_OK;
+  if (!ait_lower_tensor(l, 0, &x) || ait_dtype_is_complex(l->g->values[x].dtype) != ait_dtype_is_complex(ait_lower_result(l)->dtype))
+    return AIT_OK;
   return ait_lower_done(l, x);
 }
 
 const ait_lower_row ait_lower_pointwise_rows[] = {
-#define SAME(name) {"aten." #name, #name, unary}
-    SAME(neg), SAME(abs), SAME(sign), SAME(ceil), SAME(floor), SAME(round), SAME(trunc), SAME(relu), SAME(logical_not), SAME(bitwise_not), SAME(isnan), SAME(isinf),
+#define SAME(name) \
+  { "aten." #name, #name, unary }
+    SAME(neg),
+    SAME(abs),
+    SAME(sign),
+    SAME(ceil),
+    SAME(floor),
+    SAME(round),
+    SAME(trunc),
+    SAME(relu),
+    SAME(logical_not),
+    SAME(bitwise_not),
+    SAME(isnan),
+    SAME(isinf),
 #undef SAME
-#define FLOAT(name) {"aten." #name, #name, unary_float}
-    FLOAT(sqrt), FLOAT(rsqrt), FLOAT(reciprocal), FLOAT(exp), FLOAT(exp2), FLOAT(expm1), FLOAT(log), FLOAT(log2), FLOAT(log10), FLOAT(log1p), FLOAT(sin),
-    FLOAT(cos), FLOAT(tan), FLOAT(asin), FLOAT(acos), FLOAT(atan), FLOAT(sinh), FLOAT(cosh), FLOAT(tanh), FLOAT(asinh), FLOAT(acosh), FLOAT(atanh),
-    FLOAT(erf), FLOAT(erfc), FLOAT(sigmoid), FLOAT(silu), FLOAT(hardswish), FLOAT(hardsigmoid), FLOAT(mish),
+#define FLOAT(name) \
+  { "aten." #name, #name, unary_float }
+    FLOAT(sqrt),
+    FLOAT(rsqrt),
+    FLOAT(reciprocal),
+    FLOAT(exp),
+    FLOAT(exp2),
+    FLOAT(expm1),
+    FLOAT(log),
+    FLOAT(log2),
+    FLOAT(log10),
+    FLOAT(log1p),
+    FLOAT(sin),
+    FLOAT(cos),
+    FLOAT(tan),
+    FLOAT(asin),
+    FLOAT(acos),
+    FLOAT(atan),
+    FLOAT(sinh),
+    FLOAT(cosh),
+    FLOAT(tanh),
+    FLOAT(asinh),
+    FLOAT(acosh),
+    FLOAT(atanh),
+    FLOAT(erf),
+    FLOAT(erfc),
+    FLOAT(sigmoid),
+    FLOAT(silu),
+    FLOAT(hardswish),
+    FLOAT(hardsigmoid),
+    FLOAT(mish),
 #undef FLOAT
     {"aten.gelu", "gelu", gelu},
     {"aten.elu", "elu", with_numbers},
@@ -274,11 +314,20 @@ const ait_lower_row ait_lower_pointwise_rows[] = {
     {"aten.max.other", "maximum", arithmetic},
     {"aten.minimum", "minimum", arithmetic},
     {"aten.min.other", "minimum", arithmetic},
-#define COMPARE(name) {"aten." #name ".Tensor", #name, compare}, {"aten." #name ".Scalar", #name, compare}
-    COMPARE(eq), COMPARE(ne), COMPARE(lt), COMPARE(le), COMPARE(gt), COMPARE(ge),
+#define COMPARE(name) \
+  {"aten." #name ".Tensor", #name, compare}, { "aten." #name ".Scalar", #name, compare }
+    COMPARE(eq),
+    COMPARE(ne),
+    COMPARE(lt),
+    COMPARE(le),
+    COMPARE(gt),
+    COMPARE(ge),
 #undef COMPARE
-#define BITS(name) {"aten.bitwise_" #name ".Tensor", "bitwise_" #name, arithmetic}, {"aten.bitwise_" #name ".Scalar", "bitwise_" #name, arithmetic}
-    BITS(and), BITS(or), BITS(xor),
+#define BITS(name) \
+  {"aten.bitwise_" #name ".Tensor", "bitwise_" #name, arithmetic}, { "aten.bitwise_" #name ".Scalar", "bitwise_" #name, arithmetic }
+    BITS(and),
+    BITS(or),
+    BITS(xor),
 #undef BITS
     {"aten.__and__.Tensor", "bitwise_and", arithmetic},
     {"aten.__or__.Tensor", "bitwise_or", arithmetic},

@@ -1,7 +1,6 @@
 /* Views (pure by now), creation, reductions, indexing. */
 #include "passes/lower.h"
 
-
 /* ---- shape -----------------------------------------------------------------------------------------------------------------------*/
 static ait_status to_result_shape(ait_lower *l) { /* reshape, expand */
   ait_arg shape[AIT_MAX_RANK];
@@ -53,8 +52,8 @@ static ait_status slice_scatter(ait_lower *l) {
   uint32_t x, src, out;
   int64_t dim, step;
   ait_graph *g = l->g;
-  if (!ait_lower_tensor(l, 0, &x) || !ait_lower_tensor(l, 1, &src) || !ait_shape_known(g, &g->values[x]) || !ait_arg_as_int(g, &l->a[2], &dim) ||
-      !ait_arg_as_int(g, &l->a[5], &step) || !ait_wrap_dim(&dim, g->values[x].rank))
+  if (!ait_lower_tensor(l, 0, &x) || !ait_lower_tensor(l, 1, &src) || !ait_shape_known(g, &g->values[x]) ||
+      !ait_arg_as_int(g, &l->a[2], &dim) || !ait_arg_as_int(g, &l->a[5], &step) || !ait_wrap_dim(&dim, g->values[x].rank))
     return AIT_OK;
   ait_dim size = g->values[x].shape[dim], zero, bound[2];
   AIT_TRY(ait_dim_const(g, 0, &zero));
@@ -74,8 +73,8 @@ static ait_status slice_scatter(ait_lower *l) {
     AIT_TRY(ait_dim_make(g, AIT_DIM_MIN, bound[i], size, &bound[i]));
   }
   AIT_TRY(ait_emit_cast(&l->w, src, ait_lower_result(l)->dtype, &src));
-  AIT_TRY(AIT_EMIT(&l->w, &out, "slice_scatter", ait_arg_value(x), ait_arg_value(src), ait_arg_int(dim), ait_dim_as_arg(g, bound[0]), ait_dim_as_arg(g, bound[1]),
-                   ait_arg_int(step)));
+  AIT_TRY(AIT_EMIT(&l->w, &out, "slice_scatter", ait_arg_value(x), ait_arg_value(src), ait_arg_int(dim), ait_dim_as_arg(g, bound[0]),
+                   ait_dim_as_arg(g, bound[1]), ait_arg_int(step)));
   return ait_lower_done(l, out);
 }
 
@@ -91,7 +90,8 @@ static ait_status concatenate(ait_lower *l, bool stack) {
   const ait_value_info *result = ait_lower_result(l);
   int64_t dim;
   uint32_t out;
-  if (l->a[0].kind != AIT_ARG_LIST || !ait_arg_as_int(g, &l->a[1], &dim) || !ait_wrap_dim(&dim, result->rank) || result->rank < 1) return AIT_OK;
+  if (l->a[0].kind != AIT_ARG_LIST || !ait_arg_as_int(g, &l->a[1], &dim) || !ait_wrap_dim(&dim, result->rank) || result->rank < 1)
+    return AIT_OK;
   uint32_t count = l->a[0].count, kept = 0;
   ait_arg *list = AIT_ARENA_ARRAY(g->arena, ait_arg, count ? count : 1);
   if (!list) return AIT_OOM();
@@ -123,7 +123,9 @@ static ait_status repeat(ait_lower *l) {
   ait_graph *g = l->g;
   ait_arg times[AIT_MAX_RANK], size[AIT_MAX_RANK], wide[2 * AIT_MAX_RANK], expanded[2 * AIT_MAX_RANK], final[AIT_MAX_RANK];
   uint32_t x, n, out;
-  if (!ait_lower_tensor(l, 0, &x) || !ait_arg_as_dims(g, &l->a[1], times, &n) || !ait_shape_args(g, x, size) || !ait_shape_args(g, l->n->results[0], final)) return AIT_OK;
+  if (!ait_lower_tensor(l, 0, &x) || !ait_arg_as_dims(g, &l->a[1], times, &n) || !ait_shape_args(g, x, size) ||
+      !ait_shape_args(g, l->n->results[0], final))
+    return AIT_OK;
   int32_t rank = ait_lower_result(l)->rank, own = g->values[x].rank;
   if (2 * rank > AIT_MAX_RANK || (int32_t)n > rank) return AIT_OK;
   for (int32_t d = 0; d < rank; ++d) {
@@ -145,7 +147,8 @@ static ait_status full_of(ait_lower *l, ait_arg value) {
   uint32_t out;
   if (!ait_shape_args(l->g, l->n->results[0], shape) || ait_dtype_is_complex(ait_lower_result(l)->dtype)) return AIT_OK;
   if (!ait_arg_as_number(l->g, &value, &number) && value.kind != AIT_ARG_DIM) return AIT_OK;
-  AIT_TRY(AIT_EMIT(&l->w, &out, "full", ait_arg_list(shape, (uint32_t)ait_lower_result(l)->rank), value, ait_arg_dtype(ait_lower_result(l)->dtype)));
+  AIT_TRY(AIT_EMIT(&l->w, &out, "full", ait_arg_list(shape, (uint32_t)ait_lower_result(l)->rank), value,
+                   ait_arg_dtype(ait_lower_result(l)->dtype)));
   return ait_lower_done(l, out);
 }
 static ait_status zeros(ait_lower *l) { return full_of(l, ait_arg_int(0)); }
@@ -199,7 +202,8 @@ static bool reduced_dims(const ait_lower *l, const ait_arg *a, int32_t rank, ait
   return true;
 }
 
-static ait_status reduce_with(ait_lower *l, const char *op, ait_dtype compute, const ait_arg *dims_arg, bool keepdim, const ait_arg *correction, uint32_t *out) {
+static ait_status reduce_with(ait_lower *l, const char *op, ait_dtype compute, const ait_arg *dims_arg, bool keepdim,
+                              const ait_arg *correction, uint32_t *out) {
   ait_arg x, dims[AIT_MAX_RANK];
   uint32_t v, count;
   *out = AIT_NO_INDEX;
@@ -216,13 +220,15 @@ static ait_status reduce(ait_lower *l) {
   uint32_t out, x;
   if (!ait_lower_tensor(l, 0, &x)) return AIT_OK;
   bool predicate = !strcmp(l->core, "any") || !strcmp(l->core, "all");
-  AIT_TRY(reduce_with(l, l->core, predicate ? AIT_BOOL : ait_lower_result(l)->dtype, dim < 0 ? &all : &l->a[dim], keep >= 0 && ait_arg_flag(&l->a[keep]), NULL, &out));
+  AIT_TRY(reduce_with(l, l->core, predicate ? AIT_BOOL : ait_lower_result(l)->dtype, dim < 0 ? &all : &l->a[dim],
+                      keep >= 0 && ait_arg_flag(&l->a[keep]), NULL, &out));
   return out == AIT_NO_INDEX ? AIT_OK : ait_lower_done(l, out);
 }
 
 /* var and std: correction None is 1; the older form has unbiased. */
 static ait_status variance(ait_lower *l) {
-  int32_t dim = ait_op_param(l->n->op, "dim"), keep = ait_op_param(l->n->op, "keepdim"), c = ait_op_param(l->n->op, "correction"), u = ait_op_param(l->n->op, "unbiased");
+  int32_t dim = ait_op_param(l->n->op, "dim"), keep = ait_op_param(l->n->op, "keepdim"), c = ait_op_param(l->n->op, "correction"),
+          u = ait_op_param(l->n->op, "unbiased");
   ait_arg all = ait_arg_none(), correction = ait_arg_float(1);
   double number;
   uint32_t out;
@@ -231,7 +237,8 @@ static ait_status variance(ait_lower *l) {
     correction = ait_arg_float(number);
   }
   if (u >= 0) correction = ait_arg_float(ait_arg_flag(&l->a[u]) ? 1 : 0);
-  AIT_TRY(reduce_with(l, "var", ait_lower_result(l)->dtype, dim < 0 ? &all : &l->a[dim], keep >= 0 && ait_arg_flag(&l->a[keep]), &correction, &out));
+  AIT_TRY(reduce_with(l, "var", ait_lower_result(l)->dtype, dim < 0 ? &all : &l->a[dim], keep >= 0 && ait_arg_flag(&l->a[keep]),
+                      &correction, &out));
   if (out == AIT_NO_INDEX) return AIT_OK;
   if (!strcmp(l->core, "std")) AIT_TRY(AIT_EMIT(&l->w, &out, "sqrt", ait_arg_value(out)));
   return ait_lower_done(l, out);
@@ -336,27 +343,61 @@ const ait_lower_row ait_lower_shape_rows[] = {
     {"aten.constant_pad_nd", NULL, pad},
     {"aten.pad", NULL, pad},
     {"aten.copy", NULL, copy},
-    {"aten.zeros", NULL, zeros}, {"aten.zeros_like", NULL, zeros}, {"aten.new_zeros", NULL, zeros}, {"aten.zero", NULL, zeros},
-    {"aten.empty.memory_format", NULL, zeros}, {"aten.empty_like", NULL, zeros}, {"aten.new_empty", NULL, zeros},
-    {"aten.ones", NULL, ones}, {"aten.ones_like", NULL, ones}, {"aten.new_ones", NULL, ones},
-    {"aten.full", NULL, full}, {"aten.full_like", NULL, full}, {"aten.new_full", NULL, full}, {"aten.fill.Scalar", NULL, full}, {"aten.scalar_tensor", NULL, full},
+    {"aten.zeros", NULL, zeros},
+    {"aten.zeros_like", NULL, zeros},
+    {"aten.new_zeros", NULL, zeros},
+    {"aten.zero", NULL, zeros},
+    {"aten.empty.memory_format", NULL, zeros},
+    {"aten.empty_like", NULL, zeros},
+    {"aten.new_empty", NULL, zeros},
+    {"aten.ones", NULL, ones},
+    {"aten.ones_like", NULL, ones},
+    {"aten.new_ones", NULL, ones},
+    {"aten.full", NULL, full},
+    {"aten.full_like", NULL, full},
+    {"aten.new_full", NULL, full},
+    {"aten.fill.Scalar", NULL, full},
+    {"aten.scalar_tensor", NULL, full},
     {"aten.fill.Tensor", NULL, fill_tensor},
-    {"aten.arange", NULL, arange}, {"aten.arange.start", NULL, arange}, {"aten.arange.start_step", NULL, arange},
-    {"aten.sum", "sum", reduce}, {"aten.sum.dim_IntList", "sum", reduce}, {"aten.mean", "mean", reduce}, {"aten.mean.dim", "mean", reduce},
-    {"aten.amax", "amax", reduce}, {"aten.amin", "amin", reduce}, {"aten.max", "amax", reduce}, {"aten.min", "amin", reduce},
-    {"aten.prod", "prod", reduce}, {"aten.prod.dim_int", "prod", reduce},
-    {"aten.any", "any", reduce}, {"aten.any.dim", "any", reduce}, {"aten.any.dims", "any", reduce},
-    {"aten.all", "all", reduce}, {"aten.all.dim", "all", reduce}, {"aten.all.dims", "all", reduce},
-    {"aten.var.correction", "var", variance}, {"aten.var.dim", "var", variance}, {"aten.var", "var", variance},
-    {"aten.std.correction", "std", variance}, {"aten.std.dim", "std", variance}, {"aten.std", "std", variance},
-    {"aten.argmax", "argmax", arg_reduce}, {"aten.argmin", "argmin", arg_reduce},
-    {"aten.max.dim", "max_dim", two_results}, {"aten.min.dim", "min_dim", two_results}, {"aten.sort", "sort", two_results}, {"aten.topk", "topk", two_results},
+    {"aten.arange", NULL, arange},
+    {"aten.arange.start", NULL, arange},
+    {"aten.arange.start_step", NULL, arange},
+    {"aten.sum", "sum", reduce},
+    {"aten.sum.dim_IntList", "sum", reduce},
+    {"aten.mean", "mean", reduce},
+    {"aten.mean.dim", "mean", reduce},
+    {"aten.amax", "amax", reduce},
+    {"aten.amin", "amin", reduce},
+    {"aten.max", "amax", reduce},
+    {"aten.min", "amin", reduce},
+    {"aten.prod", "prod", reduce},
+    {"aten.prod.dim_int", "prod", reduce},
+    {"aten.any", "any", reduce},
+    {"aten.any.dim", "any", reduce},
+    {"aten.any.dims", "any", reduce},
+    {"aten.all", "all", reduce},
+    {"aten.all.dim", "all", reduce},
+    {"aten.all.dims", "all", reduce},
+    {"aten.var.correction", "var", variance},
+    {"aten.var.dim", "var", variance},
+    {"aten.var", "var", variance},
+    {"aten.std.correction", "std", variance},
+    {"aten.std.dim", "std", variance},
+    {"aten.std", "std", variance},
+    {"aten.argmax", "argmax", arg_reduce},
+    {"aten.argmin", "argmin", arg_reduce},
+    {"aten.max.dim", "max_dim", two_results},
+    {"aten.min.dim", "min_dim", two_results},
+    {"aten.sort", "sort", two_results},
+    {"aten.topk", "topk", two_results},
     {"aten.cumsum", NULL, cumsum},
     {"aten.index.Tensor", "index", index_of},
     {"aten.index_select", "index_select", same_args},
     {"aten.index_put", "index_put", same_args},
     {"aten.gather", NULL, gather},
-    {"aten.scatter.src", "none", scatter}, {"aten.scatter.value", "none", scatter}, {"aten.scatter_add", "add", scatter},
+    {"aten.scatter.src", "none", scatter},
+    {"aten.scatter.value", "none", scatter},
+    {"aten.scatter_add", "add", scatter},
     {"aten.embedding", NULL, embedding},
     {0},
 };

@@ -61,7 +61,10 @@ static void parse_variable(parser *s, pattern_node *n) {
   if (*s->p == ':') ++s->p, take_name(s, suffix);
   n->kind = P_VARIABLE;
   n->variable = variable_index(s->out, name);
-  n->need = !strcmp(suffix, "number") ? NEED_NUMBER : !strcmp(suffix, "last") ? NEED_LAST : !strcmp(suffix, "output") ? NEED_OUTPUT : NEED_NOTHING;
+  n->need = !strcmp(suffix, "number")   ? NEED_NUMBER
+            : !strcmp(suffix, "last")   ? NEED_LAST
+            : !strcmp(suffix, "output") ? NEED_OUTPUT
+                                        : NEED_NOTHING;
   s->failed |= n->variable < 0;
 }
 
@@ -170,17 +173,18 @@ static bool match_arg(matcher *m, const pattern_node *p, const ait_node *user, c
   uint32_t count;
   int64_t dims[AIT_MAX_RANK];
   switch (p->kind) {
-  case P_VARIABLE: return bind(m, p, a, root);
-  case P_NUMBER: return number_of(m->g, a, &number) && (p->number == 0 ? number == 0 : close_to(number, p->number));
-  case P_FLAG: return a->kind == AIT_ARG_BOOL && a->as.b == (p->number != 0);
-  case P_NONE: return a->kind == AIT_ARG_NONE;
-  case P_STRING: return a->kind == AIT_ARG_STRING && !strcmp(a->as.string, p->name);
-  case P_DIMS:
-    dim = (int64_t)p->number;
-    if (!ait_arg_is_tensor(m->g, &user->args[0])) return false;
-    int32_t rank = m->g->values[user->args[0].as.value].rank;
-    return ait_arg_as_ints(m->g, a, dims, &count) && count == 1 && ait_wrap_dim(&dims[0], rank) && ait_wrap_dim(&dim, rank) && dims[0] == dim;
-  case P_OP: return ait_arg_is_tensor(m->g, a) && m->g->values[a->as.value].def && match_op(m, p, m->g->values[a->as.value].def, root);
+    case P_VARIABLE: return bind(m, p, a, root);
+    case P_NUMBER: return number_of(m->g, a, &number) && (p->number == 0 ? number == 0 : close_to(number, p->number));
+    case P_FLAG: return a->kind == AIT_ARG_BOOL && a->as.b == (p->number != 0);
+    case P_NONE: return a->kind == AIT_ARG_NONE;
+    case P_STRING: return a->kind == AIT_ARG_STRING && !strcmp(a->as.string, p->name);
+    case P_DIMS:
+      dim = (int64_t)p->number;
+      if (!ait_arg_is_tensor(m->g, &user->args[0])) return false;
+      int32_t rank = m->g->values[user->args[0].as.value].rank;
+      return ait_arg_as_ints(m->g, a, dims, &count) && count == 1 && ait_wrap_dim(&dims[0], rank) && ait_wrap_dim(&dim, rank) &&
+             dims[0] == dim;
+    case P_OP: return ait_arg_is_tensor(m->g, a) && m->g->values[a->as.value].def && match_op(m, p, m->g->values[a->as.value].def, root);
   }
   return false;
 }
@@ -245,7 +249,8 @@ static bool same_result(const ait_graph *g, uint32_t a, uint32_t b) {
   return g->values[a].dtype == g->values[b].dtype && ait_same_shape(&g->values[a], &g->values[b]);
 }
 
-static ait_status try_rule(ait_graph *g, const ait_pass_context *context, ait_node *n, const rule *r, const pattern *p, const pattern *replacement, bool *done) {
+static ait_status try_rule(ait_graph *g, const ait_pass_context *context, ait_node *n, const rule *r, const pattern *p,
+                           const pattern *replacement, bool *done) {
   matcher m = {.g = g, .p = p};
   uint32_t old = n->results[0], value;
   if (!match_op(&m, &p->nodes[0], n, old)) return AIT_OK;

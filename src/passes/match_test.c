@@ -9,8 +9,8 @@
 
 #include "passes/testing.h"
 
-/* A graph is written as nested calls, as in patterns.inc: the test turns them into nodes. Variables: ?x [s0, 3, 8] user, ?w and ?b [8], ?m [8, 8],
- * ?n [3] parameters, ?o [s0, 3, 1] user; numbers, [dims], true, none as they are. */
+/* A graph is written as nested calls, as in patterns.inc: the test turns them into nodes. Variables: ?x [s0, 3, 8] user, ?w and ?b [8], ?m
+ * [8, 8], ?n [3] parameters, ?o [s0, 3, 1] user; numbers, [dims], true, none as they are. */
 typedef struct writer {
   ait_text *text;
   const char *p, *dtype;
@@ -51,9 +51,14 @@ static ait_graph *expression(const char *text, const char *dtype) {
   ait_text t;
   char result[64];
   ait_text_init(&t, ait_allocator_default());
-  ait_text_printf(&t, "graph \"m\" core\nsymbol s0 [2, 64] hint 4 backed\ninput %%x: %s[s0, 3, 8] user 0 \"x\"\ninput %%o: %s[s0, 3, 1] user 1 \"o\"\n", dtype, dtype);
-  ait_text_printf(&t, "input %%w: %s[8] parameter -1 \"w\"\ninput %%b: %s[8] parameter -1 \"b\"\ninput %%m: %s[8, 8] parameter -1 \"m\"\n", dtype, dtype, dtype);
-  ait_text_printf(&t, "input %%n: %s[3] parameter -1 \"n\"\ninput %%k: %s[1, 8] parameter -1 \"k\"\ninput %%d: float64[8] parameter -1 \"d\"\n", dtype, dtype);
+  ait_text_printf(
+      &t, "graph \"m\" core\nsymbol s0 [2, 64] hint 4 backed\ninput %%x: %s[s0, 3, 8] user 0 \"x\"\ninput %%o: %s[s0, 3, 1] user 1 \"o\"\n",
+      dtype, dtype);
+  ait_text_printf(&t, "input %%w: %s[8] parameter -1 \"w\"\ninput %%b: %s[8] parameter -1 \"b\"\ninput %%m: %s[8, 8] parameter -1 \"m\"\n",
+                  dtype, dtype, dtype);
+  ait_text_printf(&t,
+                  "input %%n: %s[3] parameter -1 \"n\"\ninput %%k: %s[1, 8] parameter -1 \"k\"\ninput %%d: float64[8] parameter -1 \"d\"\n",
+                  dtype, dtype);
   writer w = {.text = &t, .p = text, .dtype = dtype};
   write_node(&w, result);
   ait_text_printf(&t, "output user 0 \"y\" = %s\n", result);
@@ -179,7 +184,9 @@ static void wrong_operands_are_left(void **state) {
 static void broadcast_results_are_left(void **state) {
   AIT_UNUSED(state);
   static const char *const texts[] = {
-      "mul(layer_norm(?o, 1, none, none, 1e-05), ?w)", "add(layer_norm(?o, 1, none, none, 1e-05), ?w)", "mul(rms_norm(?o, 1, none, 1e-05), ?w)",
+      "mul(layer_norm(?o, 1, none, none, 1e-05), ?w)",
+      "add(layer_norm(?o, 1, none, none, 1e-05), ?w)",
+      "mul(rms_norm(?o, 1, none, 1e-05), ?w)",
       "add(linear(?x, ?k, none), ?b)",
   };
   for (size_t i = 0; i < AIT_COUNT(texts); ++i) {
@@ -196,9 +203,11 @@ static void broadcast_results_are_left(void **state) {
 /* A number may come as a constant tensor of one element, with the same meaning. */
 static void numbers_as_constants(void **state) {
   AIT_UNUSED(state);
-  static const char text[] = "graph \"m\" core\ninput %x: float32[2, 8] user 0 \"x\"\ninput %h: float32[] constant -1 \"half\"\ninput %r: float32[RANK] constant -1 \"root\"\n"
-                             "%a: float32[2, 8] = mul(%x, %h)\n%d: float32[2, 8] = div(%x, %r)\n%e: float32[2, 8] = erf(%d)\n%o: float32[2, 8] = add(%e, 1)\n"
-                             "%y: float32[2, 8] = mul(%a, %o)\noutput user 0 \"y\" = %y\n";
+  static const char text[] =
+      "graph \"m\" core\ninput %x: float32[2, 8] user 0 \"x\"\ninput %h: float32[] constant -1 \"half\"\ninput %r: float32[RANK] constant "
+      "-1 \"root\"\n"
+      "%a: float32[2, 8] = mul(%x, %h)\n%d: float32[2, 8] = div(%x, %r)\n%e: float32[2, 8] = erf(%d)\n%o: float32[2, 8] = add(%e, 1)\n"
+      "%y: float32[2, 8] = mul(%a, %o)\noutput user 0 \"y\" = %y\n";
   for (int right = 0; right < 2; ++right) {
     char buffer[800];
     const char *at = strstr(text, "RANK");

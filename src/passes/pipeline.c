@@ -59,7 +59,8 @@ static ait_status run_list(const run *r, const char *list) {
     if (pass) AIT_TRY(run_pass(r, pass));
     else if (pipeline && list != pipeline) AIT_TRY(run_list(r, pipeline)); /* pipelines hold passes only: one level */
     else
-      return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no pass or pipeline '%.*s'", (int)n, p), "'ait opt --list' shows them");
+      return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no pass or pipeline '%.*s'", (int)n, p),
+                            "'ait opt --list' shows them");
     p += n;
     p += *p == ',';
   }

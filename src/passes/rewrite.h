@@ -32,8 +32,8 @@ ait_node *ait_def_of(const ait_graph *g, uint32_t value, const char *op);
 
 /* Arguments. Ints come as INT, or as VALUE of a symbolic int: those are turned to DIM when their expression is known.
  * false: not known before running. */
-bool ait_arg_as_dim(const ait_graph *g, const ait_arg *a, ait_arg *out); /* INT or DIM */
-bool ait_arg_as_int(const ait_graph *g, const ait_arg *a, int64_t *out); /* a constant */
+bool ait_arg_as_dim(const ait_graph *g, const ait_arg *a, ait_arg *out);   /* INT or DIM */
+bool ait_arg_as_int(const ait_graph *g, const ait_arg *a, int64_t *out);   /* a constant */
 bool ait_arg_as_number(const ait_graph *g, const ait_arg *a, double *out); /* constant int, float or bool */
 /* A list of ints (an int counts as a list of one), each INT or DIM; at most AIT_MAX_RANK. NONE: count 0. */
 bool ait_arg_as_dims(const ait_graph *g, const ait_arg *a, ait_arg out[AIT_MAX_RANK], uint32_t *count);
@@ -41,7 +41,7 @@ bool ait_arg_as_ints(const ait_graph *g, const ait_arg *a, int64_t out[AIT_MAX_R
 bool ait_arg_flag(const ait_arg *a); /* BOOL true */
 /* The value's sizes as INT or DIM arguments; false when rank or a size is not known before running. */
 bool ait_shape_args(const ait_graph *g, uint32_t value, ait_arg out[AIT_MAX_RANK]);
-ait_arg ait_dim_as_arg(const ait_graph *g, ait_dim d); /* INT for constants, else DIM */
+ait_arg ait_dim_as_arg(const ait_graph *g, ait_dim d);             /* INT for constants, else DIM */
 bool ait_shape_known(const ait_graph *g, const ait_value_info *v); /* tensors: rank and every size a function of backed symbols */
 bool ait_same_shape(const ait_value_info *a, const ait_value_info *b);
 bool ait_wrap_dim(int64_t *dim, int32_t rank); /* negative dims; false when outside */

@@ -67,8 +67,8 @@ static const struct {
   const char *op;
   simplify_fn run;
 } rows[] = {
-    {"cast", same_dtype}, {"reshape", reshape}, {"expand", same_shape}, {"slice", same_shape}, {"permute", permute}, {"cat", single_cat},
-    {"mul", times_one}, {"div", times_one}, {"clamp", clamp}, {"pad", same_shape},
+    {"cast", same_dtype}, {"reshape", reshape}, {"expand", same_shape}, {"slice", same_shape}, {"permute", permute},
+    {"cat", single_cat},  {"mul", times_one},   {"div", times_one},     {"clamp", clamp},      {"pad", same_shape},
 };
 
 ait_status ait_pass_simplify(ait_graph *g, const ait_pass_context *context, bool *changed) {

@@ -100,7 +100,8 @@ static inline ait_graph *pt_clone(const ait_graph *g) {
   pt_ok(ait_weight_store_create(ait_allocator_default(), &store), "store");
   for (size_t i = 0; i < ait_weight_store_storage_count(g->weights); ++i)
     pt_ok(ait_weight_store_add_storage(store, ait_storage_retain(ait_weight_store_storage(g->weights, (uint32_t)i)), &index), "storage");
-  for (size_t i = 0; i < ait_weight_store_count(g->weights); ++i) pt_ok(ait_weight_store_add(store, ait_weight_store_at(g->weights, i)), "weight");
+  for (size_t i = 0; i < ait_weight_store_count(g->weights); ++i)
+    pt_ok(ait_weight_store_add(store, ait_weight_store_at(g->weights, i)), "weight");
   ait_weight_store_release(copy->weights);
   copy->weights = store;
   return copy;
@@ -227,8 +228,8 @@ static inline void pt_same_value(const char *what, const ait_value *got, const a
   ait_compare_result c;
   pt_ok(ait_compare(g, w, &rule, &c), what);
   if (!c.pass)
-    fail_msg("%s: %lld of %lld differ, worst at %lld: %.9g, want %.9g", what, (long long)c.mismatches, (long long)c.count, (long long)c.worst_index, c.worst_got,
-             c.worst_want);
+    fail_msg("%s: %lld of %lld differ, worst at %lld: %.9g, want %.9g", what, (long long)c.mismatches, (long long)c.count,
+             (long long)c.worst_index, c.worst_got, c.worst_want);
 }
 
 /* Two calls in a row (state is kept between them) on both graphs: outputs and written inputs agree. Returns how many sizes were tried. */
@@ -247,7 +248,8 @@ static inline int pt_same_answers(const char *what, const ait_graph *before, con
       ait_status first = pt_call(&a, x, n), second = pt_call(&b, y, m);
       char label[256];
       snprintf(label, sizeof label, "%s, size %d, call %d", what, variant, call);
-      if ((first == AIT_OK) != (second == AIT_OK)) fail_msg("%s: before: %s; after: %s", label, ait_status_message(first), ait_status_message(second));
+      if ((first == AIT_OK) != (second == AIT_OK))
+        fail_msg("%s: before: %s; after: %s", label, ait_status_message(first), ait_status_message(second));
       bool ran = first == AIT_OK;
       ait_status_free(first);
       ait_status_free(second);

@@ -130,7 +130,9 @@ static ait_status to_movedim(views *v, bool *done) {
   uint32_t n, m;
   int32_t rank = rank_of(v);
   const ait_graph *g = v->w.graph;
-  if (rank < 1 || rank > AIT_MAX_RANK || !ait_arg_as_ints(g, &v->n->args[1], from, &n) || !ait_arg_as_ints(g, &v->n->args[2], to, &m) || n != m) return AIT_OK;
+  if (rank < 1 || rank > AIT_MAX_RANK || !ait_arg_as_ints(g, &v->n->args[1], from, &n) || !ait_arg_as_ints(g, &v->n->args[2], to, &m) ||
+      n != m)
+    return AIT_OK;
   for (uint32_t i = 0; i < n; ++i) {
     if (!ait_wrap_dim(&from[i], rank) || !ait_wrap_dim(&to[i], rank)) return AIT_OK;
     order[to[i]] = from[i];
@@ -167,7 +169,8 @@ static ait_status clamp_index(ait_graph *g, const ait_arg *a, ait_dim size, bool
   return ait_dim_make(g, AIT_DIM_MIN, i, size, out);
 }
 
-static ait_status emit_slice(views *v, uint32_t x, int64_t dim, ait_dim start, ait_dim end, int64_t step, const ait_value_info *like, uint32_t *out) {
+static ait_status emit_slice(views *v, uint32_t x, int64_t dim, ait_dim start, ait_dim end, int64_t step, const ait_value_info *like,
+                             uint32_t *out) {
   const ait_graph *g = v->w.graph;
   ait_arg args[5] = {ait_arg_value(x), ait_arg_int(dim), ait_dim_as_arg(g, start), ait_dim_as_arg(g, end), ait_arg_int(step)};
   return emit_view(v, "aten.slice.Tensor", args, 5, like, out);
@@ -285,13 +288,15 @@ static bool elements_known(const ait_graph *g, const ait_value_info *list, int32
 static ait_status replace_elements(views *v, int64_t dim, int32_t element_rank, element_fn element, bool *done) {
   ait_graph *g = v->w.graph;
   uint32_t list = v->n->results[0], x = v->n->args[0].as.value;
-  if (!only_getitems(g, list) || !elements_known(g, &g->values[list], element_rank, element_rank == g->values[x].rank ? dim : 0)) return AIT_OK;
+  if (!only_getitems(g, list) || !elements_known(g, &g->values[list], element_rank, element_rank == g->values[x].rank ? dim : 0))
+    return AIT_OK;
   for (ait_node *u = v->n->next, *next; u; u = next) {
     next = u->next;
     int64_t k;
     if (strcmp(u->op->name, "_operator.getitem") || u->args[0].kind != AIT_ARG_VALUE || u->args[0].as.value != list) continue;
     if (!ait_arg_as_int(g, &u->args[1], &k) || k < 0 || k >= g->values[list].list_count)
-      return ait_error(AIT_CODE_INVALID_MODEL, "node '%s': element %lld of a list of %u", u->name, (long long)k, g->values[list].list_count);
+      return ait_error(AIT_CODE_INVALID_MODEL, "node '%s': element %lld of a list of %u", u->name, (long long)k,
+                       g->values[list].list_count);
     ait_value_info like = g->values[u->results[0]];
     uint32_t fresh;
     v->w.name = u->name;
@@ -335,20 +340,56 @@ static const struct {
   const char *op;
   view_fn run;
 } rows[] = {
-    {"aten.unsqueeze", to_view}, {"aten.squeeze", to_view}, {"aten.squeeze.dim", to_view}, {"aten.squeeze.dims", to_view},
-    {"aten.view", to_view}, {"aten.view_as", to_view}, {"aten.unflatten.int", to_view}, {"aten._unsafe_view", to_reshape},
-    {"aten.reshape", to_reshape}, {"aten.reshape_as", to_reshape}, {"aten.flatten.using_ints", to_reshape}, {"aten.ravel", to_reshape},
-    {"aten.expand", to_expand}, {"aten.expand_as", to_expand}, {"aten.broadcast_to", to_expand},
-    {"aten.alias", to_alias}, {"aten.detach", to_alias}, {"aten.lift_fresh", to_alias}, {"aten.positive", to_alias},
-    {"aten.transpose.int", to_transpose}, {"aten.swapaxes", to_transpose}, {"aten.swapdims", to_transpose}, {"aten.t", to_transpose},
-    {"aten.mT", to_transpose}, {"aten.numpy_T", to_reverse}, {"aten.permute", to_permute},
-    {"aten.movedim.int", to_movedim}, {"aten.movedim.intlist", to_movedim}, {"aten.moveaxis.int", to_movedim}, {"aten.moveaxis.intlist", to_movedim},
-    {"aten.slice.Tensor", to_slice}, {"aten.narrow", to_narrow}, {"aten.select.int", to_select},
-    {"aten.split.Tensor", split_list}, {"aten.split_with_sizes", split_list}, {"aten.split.sizes", split_list}, {"aten.chunk", split_list},
-    {"aten.tensor_split.sections", split_list}, {"aten.tensor_split.indices", split_list}, {"aten.unsafe_chunk", split_list},
-    {"aten.unsafe_split.Tensor", split_list}, {"aten.unbind.int", unbind_list},
-    {"aten.to.dtype", to_same}, {"aten.to.dtype_layout", to_same}, {"aten.to.device", to_same}, {"aten.to.other", to_same}, {"aten.type_as", to_same},
-    {"aten.dropout", eval_dropout}, {"aten.alpha_dropout", eval_dropout}, {"aten.feature_dropout", eval_dropout},
+    {"aten.unsqueeze", to_view},
+    {"aten.squeeze", to_view},
+    {"aten.squeeze.dim", to_view},
+    {"aten.squeeze.dims", to_view},
+    {"aten.view", to_view},
+    {"aten.view_as", to_view},
+    {"aten.unflatten.int", to_view},
+    {"aten._unsafe_view", to_reshape},
+    {"aten.reshape", to_reshape},
+    {"aten.reshape_as", to_reshape},
+    {"aten.flatten.using_ints", to_reshape},
+    {"aten.ravel", to_reshape},
+    {"aten.expand", to_expand},
+    {"aten.expand_as", to_expand},
+    {"aten.broadcast_to", to_expand},
+    {"aten.alias", to_alias},
+    {"aten.detach", to_alias},
+    {"aten.lift_fresh", to_alias},
+    {"aten.positive", to_alias},
+    {"aten.transpose.int", to_transpose},
+    {"aten.swapaxes", to_transpose},
+    {"aten.swapdims", to_transpose},
+    {"aten.t", to_transpose},
+    {"aten.mT", to_transpose},
+    {"aten.numpy_T", to_reverse},
+    {"aten.permute", to_permute},
+    {"aten.movedim.int", to_movedim},
+    {"aten.movedim.intlist", to_movedim},
+    {"aten.moveaxis.int", to_movedim},
+    {"aten.moveaxis.intlist", to_movedim},
+    {"aten.slice.Tensor", to_slice},
+    {"aten.narrow", to_narrow},
+    {"aten.select.int", to_select},
+    {"aten.split.Tensor", split_list},
+    {"aten.split_with_sizes", split_list},
+    {"aten.split.sizes", split_list},
+    {"aten.chunk", split_list},
+    {"aten.tensor_split.sections", split_list},
+    {"aten.tensor_split.indices", split_list},
+    {"aten.unsafe_chunk", split_list},
+    {"aten.unsafe_split.Tensor", split_list},
+    {"aten.unbind.int", unbind_list},
+    {"aten.to.dtype", to_same},
+    {"aten.to.dtype_layout", to_same},
+    {"aten.to.device", to_same},
+    {"aten.to.other", to_same},
+    {"aten.type_as", to_same},
+    {"aten.dropout", eval_dropout},
+    {"aten.alpha_dropout", eval_dropout},
+    {"aten.feature_dropout", eval_dropout},
 };
 
 /* An in-place operator that only changes metadata (detach_, squeeze_): its result is the view. */

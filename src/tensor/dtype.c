@@ -33,8 +33,8 @@ uint16_t ait_f32_to_f16(float f) { return f32_to_f16(f); }
 float ait_bf16_to_f32(uint16_t h) { return bf16_to_f32(h); }
 uint16_t ait_f32_to_bf16(float f) { return f32_to_bf16(f); }
 
-/* The double as a float whose lowest bit is set when digits were cut off: rounding that float once more gives the correctly rounded result (rounding to
- * odd; Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). */
+/* The double as a float whose lowest bit is set when digits were cut off: rounding that float once more gives the correctly rounded result
+ * (rounding to odd; Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). */
 static float f64_to_f32_odd(double d) {
   float f = (float)d;
   double back = (double)f;

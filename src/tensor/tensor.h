@@ -44,7 +44,8 @@ ait_dtype ait_dtype_promote(ait_dtype a, ait_dtype b);
 /* ---- storage and views (tensor.c) ------------------------------------------------------------------------------------------------*/
 /* Counted memory. `release(ctx)` is called when the last reference goes; NULL: from the allocator. */
 ait_status ait_storage_create(ait_allocator a, size_t bytes, ait_storage **out) AIT_MUST_USE; /* 64-byte aligned */
-ait_status ait_storage_wrap(ait_allocator a, void *data, size_t bytes, void (*release)(void *ctx), void *ctx, ait_storage **out) AIT_MUST_USE;
+ait_status ait_storage_wrap(ait_allocator a, void *data, size_t bytes, void (*release)(void *ctx), void *ctx,
+                            ait_storage **out) AIT_MUST_USE;
 ait_storage *ait_storage_retain(ait_storage *s); /* NULL stays NULL */
 void ait_storage_release(ait_storage *s);        /* takes NULL */
 void *ait_storage_data(ait_storage *s);
@@ -105,11 +106,12 @@ void ait_tensor_file_init(ait_tensor_file *f, ait_allocator a);
 void ait_tensor_file_deinit(ait_tensor_file *f);
 ait_status ait_tensor_file_add(ait_tensor_file *f, const char *name, const ait_tensor *t) AIT_MUST_USE; /* retains or copies */
 const ait_tensor *ait_tensor_file_find(const ait_tensor_file *f, const char *name);
-/* Adds the archive's tensors to *out, all or none. Members may be stored or deflated; archives that would unpack to more than 1 GiB and more
- * than 64 times their size are refused (limit). Errors: not-found, io, invalid-model, unsupported, limit, out-of-memory. */
+/* Adds the archive's tensors to *out, all or none. Members may be stored or deflated; archives that would unpack to more than 1 GiB and
+ * more than 64 times their size are refused (limit). Errors: not-found, io, invalid-model, unsupported, limit, out-of-memory. */
 ait_status ait_npz_read(const char *path, ait_tensor_file *out) AIT_MUST_USE;
 ait_status ait_npz_parse(const void *data, size_t size, ait_tensor_file *out) AIT_MUST_USE; /* the same, from memory */
-ait_status ait_npz_write(const char *path, const ait_tensor_file *f) AIT_MUST_USE; /* whole or not at all; equal contents give equal bytes */
+ait_status ait_npz_write(const char *path,
+                         const ait_tensor_file *f) AIT_MUST_USE; /* whole or not at all; equal contents give equal bytes */
 ait_status ait_npy_read(const char *path, ait_allocator a, ait_tensor *out) AIT_MUST_USE;
 /* From memory; `data` is copied. fortran_order becomes strides. Structured and object dtypes are refused. */
 ait_status ait_npy_parse(ait_allocator a, const void *data, size_t size, ait_tensor *out) AIT_MUST_USE;

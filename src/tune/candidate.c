@@ -6,7 +6,8 @@ const char *ait_outcome_text(ait_outcome outcome) {
   return (size_t)outcome < AIT_COUNT(texts) ? texts[outcome] : "?";
 }
 
-static ait_status add(ait_candidates *list, const ait_backend *backend, const char *key, const char *value, int32_t threads, bool baseline) {
+static ait_status add(ait_candidates *list, const ait_backend *backend, const char *key, const char *value, int32_t threads,
+                      bool baseline) {
   void *items = list->items;
   AIT_TRY(ait_grow(ait_allocator_default(), &items, &list->capacity, list->count + 1, sizeof *list->items));
   list->items = items;

@@ -44,7 +44,8 @@ typedef struct ait_candidates {
   size_t count, capacity;
 } ait_candidates;
 
-/* The baseline (eager) first, then each backend with its default options and with each of its knobs changed, at 1 and at most `threads` threads. */
+/* The baseline (eager) first, then each backend with its default options and with each of its knobs changed, at 1 and at most `threads`
+ * threads. */
 ait_status ait_candidates_create(const ait_tune_options *options, int32_t threads, ait_candidates *out) AIT_MUST_USE;
 void ait_candidates_deinit(ait_candidates *list);
 
@@ -59,7 +60,8 @@ typedef struct ait_trial_context {
 } ait_trial_context;
 
 /* Builds, checks and measures for about `seconds`. Whatever the child does, this returns; the only error is cancelled. */
-ait_status ait_trial_run(const ait_trial_context *context, const ait_candidate *candidate, double seconds, ait_trial_result *out) AIT_MUST_USE;
+ait_status ait_trial_run(const ait_trial_context *context, const ait_candidate *candidate, double seconds,
+                         ait_trial_result *out) AIT_MUST_USE;
 
 /* Several candidates in one child, called in turn: times[k * rounds + r] is candidate k in round r. */
 enum { AIT_CONTEST_MAX = 6, AIT_CONTEST_ROUNDS = 200 };

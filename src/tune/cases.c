@@ -39,7 +39,8 @@ static ait_status resize(const ait_tensor *src, const int64_t *shape, ait_tensor
 }
 
 /* The sample with other values of the symbols. *out_possible: false when a size cannot be told, or the sample is empty there. */
-static ait_status resized_case(const ait_region *region, const ait_tune_case *sample, const int64_t *symbols, ait_tune_case *out, bool *out_possible) {
+static ait_status resized_case(const ait_region *region, const ait_tune_case *sample, const int64_t *symbols, ait_tune_case *out,
+                               bool *out_possible) {
   *out_possible = true;
   for (uint32_t i = 0; i < region->input_count; ++i) {
     const ait_region_input *in = &region->inputs[i];
@@ -50,7 +51,8 @@ static ait_status resized_case(const ait_region *region, const ait_tune_case *sa
     if (in->value == AIT_NO_INDEX) continue;
     const ait_region_value *v = &region->values[in->value];
     int64_t shape[AIT_MAX_RANK];
-    if (from->kind == AIT_VALUE_INT && v->type == AIT_TYPE_INT && v->shape) *out_possible &= ait_dim_eval(region->dims, symbols, v->shape[0], &to->as.i);
+    if (from->kind == AIT_VALUE_INT && v->type == AIT_TYPE_INT && v->shape)
+      *out_possible &= ait_dim_eval(region->dims, symbols, v->shape[0], &to->as.i);
     if (from->kind != AIT_VALUE_TENSOR) continue;
     to->kind = AIT_VALUE_NONE;
     for (int32_t d = 0; d < v->rank; ++d)
@@ -131,9 +133,10 @@ static ait_status add_extreme(ait_tune_cases *cases, const ait_region *region, c
 }
 
 /* ---- the oracle ------------------------------------------------------------------------------------------------------------------*/
-static ait_status oracle(const ait_graph *raw, const ait_region *region, const char *options, int32_t threads, ait_plan *plan, ait_weight_store **weights,
-                         ait_model **model, ait_session **session) {
-  ait_build_request request = {.allocator = ait_allocator_default(), .backend = ait_backend_find("reference"), .options = options, .cpu_mask = UINT64_MAX};
+static ait_status oracle(const ait_graph *raw, const ait_region *region, const char *options, int32_t threads, ait_plan *plan,
+                         ait_weight_store **weights, ait_model **model, ait_session **session) {
+  ait_build_request request = {
+      .allocator = ait_allocator_default(), .backend = ait_backend_find("reference"), .options = options, .cpu_mask = UINT64_MAX};
   ait_session_options so;
   ait_session_options_init(&so);
   so.threads = threads;
@@ -145,7 +148,8 @@ static ait_status oracle(const ait_graph *raw, const ait_region *region, const c
 static ait_status run_case(ait_session *session, const ait_tune_case *c, ait_value *outputs, size_t output_count) {
   ait_value *inputs = ait_alloc_zero(ait_allocator_default(), (c->input_count + 1) * sizeof *inputs, _Alignof(ait_value));
   ait_status status = inputs ? ait_session_reset(session) : AIT_OOM();
-  for (size_t i = 0; status == AIT_OK && i < c->input_count; ++i) status = copy_value(&c->inputs[i], &inputs[i]); /* a model may write into them */
+  for (size_t i = 0; status == AIT_OK && i < c->input_count; ++i)
+    status = copy_value(&c->inputs[i], &inputs[i]); /* a model may write into them */
   for (size_t i = 0; i < output_count; ++i) outputs[i] = (ait_value){0};
   if (status == AIT_OK) status = ait_session_run(session, inputs, c->input_count, outputs, output_count);
   for (size_t i = 0; inputs && i < c->input_count; ++i) ait_value_release(&inputs[i]);
@@ -169,7 +173,8 @@ static ait_status keep_expected(ait_tune_cases *cases, ait_tune_case *c, const a
     c->expected[k].kind = AIT_VALUE_NONE;
     ait_dtype dtype = outputs[k].as.tensor.dtype;
     cases->outputs[k].exact = !ait_dtype_is_float(dtype) && !ait_dtype_is_complex(dtype);
-    AIT_TRY(ait_tensor_cast(ait_allocator_default(), &outputs[k].as.tensor, ait_dtype_is_float(dtype) ? AIT_F64 : dtype, &c->expected[k].as.tensor));
+    AIT_TRY(ait_tensor_cast(ait_allocator_default(), &outputs[k].as.tensor, ait_dtype_is_float(dtype) ? AIT_F64 : dtype,
+                            &c->expected[k].as.tensor));
     c->expected[k].kind = AIT_VALUE_TENSOR;
     if (!ait_dtype_is_float(dtype)) continue;
     double m = largest_magnitude(&c->expected[k].as.tensor);
@@ -208,7 +213,8 @@ static void close_oracle(oracle_run *o) {
 static ait_status run_oracle(ait_tune_cases *cases, const ait_graph *raw, const ait_region *region, int32_t threads, bool in_double) {
   oracle_run o = {0};
   ait_value *outputs = ait_alloc_zero(ait_allocator_default(), (cases->output_count + 1) * sizeof *outputs, _Alignof(ait_value));
-  ait_status status = outputs ? oracle(raw, region, in_double ? "precision=fp64" : NULL, threads, &o.plan, &o.weights, &o.model, &o.session) : AIT_OOM();
+  ait_status status =
+      outputs ? oracle(raw, region, in_double ? "precision=fp64" : NULL, threads, &o.plan, &o.weights, &o.model, &o.session) : AIT_OOM();
   bool answers = in_double || !cases->double_precision;
   for (size_t i = 0; status == AIT_OK && i < cases->count; ++i) {
     ait_tune_case *c = &cases->items[i];
@@ -220,7 +226,8 @@ static ait_status run_oracle(ait_tune_cases *cases, const ait_graph *raw, const 
     else if (status == AIT_OK) status = measure_noise(cases, c, outputs);
     if (status != AIT_OK) status = ait_error_context(status, "%s on the reference", c->label);
     size_t next = i + 1; /* the extremes come last: the largest is left out when the smaller ones were slow already */
-    if (answers && next + 1 == cases->count && !cases->items[next].measured && seconds * LARGEST_GROWTH * LARGEST_GROWTH > reference_limit_seconds)
+    if (answers && next + 1 == cases->count && !cases->items[next].measured &&
+        seconds * LARGEST_GROWTH * LARGEST_GROWTH > reference_limit_seconds)
       release_case(&cases->items[--cases->count], cases->output_count);
   }
   ait_free(ait_allocator_default(), outputs, (cases->output_count + 1) * sizeof *outputs);
@@ -249,7 +256,8 @@ static ait_status name_outputs(ait_tune_cases *cases, const ait_region *region) 
   return AIT_OK;
 }
 
-static ait_status create_cases(ait_tune_cases *cases, const ait_region *region, const ait_sample *samples, size_t sample_count, int64_t *symbols) {
+static ait_status create_cases(ait_tune_cases *cases, const ait_region *region, const ait_sample *samples, size_t sample_count,
+                               int64_t *symbols) {
   AIT_TRY(name_outputs(cases, region));
   cases->items = ait_alloc_zero(ait_allocator_default(), (MAX_SAMPLES + 2) * sizeof *cases->items, _Alignof(ait_tune_case));
   if (!cases->items) return AIT_OOM();
@@ -262,7 +270,8 @@ ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples
   ait_region *region = NULL;
   *out = (ait_tune_cases){0};
   if (sample_count == 0)
-    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "tuning needs at least one sample input"), "give --data FILE.npz, or --random SEED");
+    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "tuning needs at least one sample input"),
+                          "give --data FILE.npz, or --random SEED");
   AIT_TRY(ait_graph_region(raw, ait_allocator_default(), &region));
   int64_t *symbols = ait_alloc(ait_allocator_default(), (region->symbol_count + 1) * sizeof *symbols, _Alignof(int64_t));
   ait_status status = symbols ? create_cases(out, region, samples, sample_count, symbols) : AIT_OOM();
@@ -336,12 +345,14 @@ void ait_tune_cases_deinit(ait_tune_cases *cases) {
 static uint64_t hash_value(const ait_value *v, uint64_t h) {
   h = ait_hash(&v->kind, sizeof v->kind, h);
   switch (v->kind) {
-  case AIT_VALUE_TENSOR: return ait_hash(v->as.tensor.data, ait_tensor_bytes(&v->as.tensor), ait_hash(v->as.tensor.shape, (size_t)v->as.tensor.rank * sizeof(int64_t), h));
-  case AIT_VALUE_INT: return ait_hash(&v->as.i, sizeof v->as.i, h);
-  case AIT_VALUE_FLOAT: return ait_hash(&v->as.f, sizeof v->as.f, h);
-  case AIT_VALUE_BOOL: return ait_hash(&v->as.b, sizeof v->as.b, h);
-  case AIT_VALUE_STRING: return ait_hash(v->as.s, strlen(v->as.s), h);
-  case AIT_VALUE_NONE: break;
+    case AIT_VALUE_TENSOR:
+      return ait_hash(v->as.tensor.data, ait_tensor_bytes(&v->as.tensor),
+                      ait_hash(v->as.tensor.shape, (size_t)v->as.tensor.rank * sizeof(int64_t), h));
+    case AIT_VALUE_INT: return ait_hash(&v->as.i, sizeof v->as.i, h);
+    case AIT_VALUE_FLOAT: return ait_hash(&v->as.f, sizeof v->as.f, h);
+    case AIT_VALUE_BOOL: return ait_hash(&v->as.b, sizeof v->as.b, h);
+    case AIT_VALUE_STRING: return ait_hash(v->as.s, strlen(v->as.s), h);
+    case AIT_VALUE_NONE: break;
   }
   return h;
 }
@@ -357,7 +368,8 @@ uint64_t ait_tune_cases_hash(const ait_tune_cases *cases) {
 }
 
 /* ---- checking a candidate --------------------------------------------------------------------------------------------------------*/
-static ait_status check_output(const ait_tune_output *o, const char *label, const ait_value *got, const ait_value *want, ait_tune_error *out) {
+static ait_status check_output(const ait_tune_output *o, const char *label, const ait_value *got, const ait_value *want,
+                               ait_tune_error *out) {
   if (want->kind != AIT_VALUE_TENSOR) return AIT_OK;
   if (got->kind != AIT_VALUE_TENSOR) return ait_error(AIT_CODE_MISMATCH, "output '%s' is no tensor", o->name);
   ait_compare_rule rule = {.exact = o->exact, .rtol = o->rtol, .atol = o->atol};
@@ -369,13 +381,14 @@ static ait_status check_output(const ait_tune_output *o, const char *label, cons
   if (r.snr_db < out->snr_db) out->snr_db = r.snr_db;
   if (r.pass || !out->pass) return AIT_OK;
   out->pass = false;
-  snprintf(out->reason, sizeof out->reason, "output '%s' of %s: %lld of %lld elements outside tolerance; worst %.6g, want %.6g", o->name, label, (long long)r.mismatches,
-           (long long)r.count, r.worst_got, r.worst_want);
+  snprintf(out->reason, sizeof out->reason, "output '%s' of %s: %lld of %lld elements outside tolerance; worst %.6g, want %.6g", o->name,
+           label, (long long)r.mismatches, (long long)r.count, r.worst_got, r.worst_want);
   return AIT_OK;
 }
 
 /* The same call again must give the same bits. */
-static ait_status check_repeat(ait_session *session, const ait_tune_cases *cases, const ait_value *first, ait_value *again, ait_tune_error *out) {
+static ait_status check_repeat(ait_session *session, const ait_tune_cases *cases, const ait_value *first, ait_value *again,
+                               ait_tune_error *out) {
   ait_compare_rule exact = {.exact = true};
   AIT_TRY(run_case(session, &cases->items[0], again, cases->output_count));
   for (size_t k = 0; k < cases->output_count; ++k) {
@@ -398,7 +411,8 @@ ait_status ait_tune_check(ait_session *session, const ait_tune_cases *cases, ait
   for (size_t i = cases->count; status == AIT_OK && i-- > 0;) { /* the first sample last: the repeat follows it */
     const ait_tune_case *c = &cases->items[i];
     status = run_case(session, c, outputs, n);
-    for (size_t k = 0; status == AIT_OK && k < n; ++k) status = check_output(&cases->outputs[k], c->label, &outputs[k], &c->expected[k], out);
+    for (size_t k = 0; status == AIT_OK && k < n; ++k)
+      status = check_output(&cases->outputs[k], c->label, &outputs[k], &c->expected[k], out);
     if (status != AIT_OK) status = ait_error_context(status, "%s", c->label);
   }
   for (size_t k = 0; status == AIT_OK && k < n; ++k) status = copy_value(&outputs[k], &kept[k]);

@@ -6,8 +6,8 @@
 #include "tune/tune.h"
 
 typedef struct ait_tune_case {
-  char label[32];   /* "sample 0", "smallest", "largest" */
-  char shapes[256]; /* "[8, 128] [8, 128]" */
+  char label[32];    /* "sample 0", "smallest", "largest" */
+  char shapes[256];  /* "[8, 128] [8, 128]" */
   ait_value *inputs; /* owned copies */
   size_t input_count;
   ait_value *expected; /* by output; tensors in double, or as they are when not floating */
@@ -32,9 +32,10 @@ typedef struct ait_tune_cases {
 
 /* Builds the cases: inputs only. */
 ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples, size_t sample_count, ait_tune_cases *out) AIT_MUST_USE;
-/* Runs the oracle: answers and tolerances. Uses threads threads, none are left when it returns. A largest case that would take the oracle too
- * long is dropped. */
-ait_status ait_tune_cases_answer(ait_tune_cases *cases, const ait_graph *raw, const ait_tune_options *options, int32_t threads) AIT_MUST_USE;
+/* Runs the oracle: answers and tolerances. Uses threads threads, none are left when it returns. A largest case that would take the oracle
+ * too long is dropped. */
+ait_status ait_tune_cases_answer(ait_tune_cases *cases, const ait_graph *raw, const ait_tune_options *options,
+                                 int32_t threads) AIT_MUST_USE;
 
 /* What the oracle found, without its answers: plain data for the record, enough for a report when every trial is known already. */
 enum { AIT_SUMMARY_OUTPUTS = 64 };

@@ -30,8 +30,9 @@ static const ait_tune_case *labelled(const ait_tune_cases *cases, const char *la
   return NULL;
 }
 
-#define MODEL(symbol) \
-  "graph \"m\" raw\nsymbol s0 " symbol " backed\ninput %x: float32[s0, 2] user 0 \"x\"\n%y: float32[s0, 2] = aten.tanh(%x)\noutput user 0 \"y\" = %y\n"
+#define MODEL(symbol)                  \
+  "graph \"m\" raw\nsymbol s0 " symbol \
+  " backed\ninput %x: float32[s0, 2] user 0 \"x\"\n%y: float32[s0, 2] = aten.tanh(%x)\noutput user 0 \"y\" = %y\n"
 
 static void make(const char *text, int64_t rows, ait_tune_cases *out) {
   ait_graph *g = pt_parse(text);
@@ -80,8 +81,9 @@ static void extremes_repeat_or_cut_the_sample(void **state) {
 /* An int input that is a size changes with it. */
 static void sizes_as_numbers_change(void **state) {
   AIT_UNUSED(state);
-  ait_graph *g = pt_parse("graph \"m\" raw\nsymbol s0 [2, 64] hint 4 backed\ninput %x: float32[s0, 2] user 0 \"x\"\ninput %n: int(s0) user 1 \"n\"\n"
-                          "%y: float32[s0*2] = aten.view(%x, [{s0*2}])\noutput user 0 \"y\" = %y\n");
+  ait_graph *g =
+      pt_parse("graph \"m\" raw\nsymbol s0 [2, 64] hint 4 backed\ninput %x: float32[s0, 2] user 0 \"x\"\ninput %n: int(s0) user 1 \"n\"\n"
+               "%y: float32[s0*2] = aten.view(%x, [{s0*2}])\noutput user 0 \"y\" = %y\n");
   ait_tune_options options = options_of();
   ait_tune_cases cases;
   ait_value values[2] = {matrix(4, 2), {.kind = AIT_VALUE_INT, .as.i = 4}};
@@ -99,7 +101,8 @@ static void sizes_as_numbers_change(void **state) {
 static void guards_forbid_sizes(void **state) {
   AIT_UNUSED(state);
   ait_tune_cases cases;
-  make("graph \"m\" raw\nsymbol s0 [1, 64] hint 4 backed\nguard s0 % 4 == 0 text \"g\"\ninput %x: float32[s0, 2] user 0 \"x\"\n%y: float32[s0, 2] = aten.tanh(%x)\n"
+  make("graph \"m\" raw\nsymbol s0 [1, 64] hint 4 backed\nguard s0 % 4 == 0 text \"g\"\ninput %x: float32[s0, 2] user 0 \"x\"\n%y: "
+       "float32[s0, 2] = aten.tanh(%x)\n"
        "output user 0 \"y\" = %y\n",
        4, &cases);
   assert_int_equal(cases.count, 2);
@@ -129,8 +132,9 @@ static void bad_samples_are_named(void **state) {
 /* What a trial's result depends on changes the hash: contents, shapes, and numbers that are no tensors. */
 static void the_hash_sees_every_input(void **state) {
   AIT_UNUSED(state);
-  static const char text[] = "graph \"m\" raw\nsymbol s0 [2, 64] hint 4 backed\ninput %x: float32[s0, 2] user 0 \"x\"\ninput %f: float user 1 \"f\"\n"
-                             "%y: float32[s0, 2] = aten.mul.Tensor(%x, %f)\noutput user 0 \"y\" = %y\n";
+  static const char text[] =
+      "graph \"m\" raw\nsymbol s0 [2, 64] hint 4 backed\ninput %x: float32[s0, 2] user 0 \"x\"\ninput %f: float user 1 \"f\"\n"
+      "%y: float32[s0, 2] = aten.mul.Tensor(%x, %f)\noutput user 0 \"y\" = %y\n";
   uint64_t hashes[4];
   for (int i = 0; i < 4; ++i) {
     ait_graph *g = pt_parse(text);
@@ -151,8 +155,9 @@ static void the_hash_sees_every_input(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(extremes_repeat_or_cut_the_sample), cmocka_unit_test(guards_forbid_sizes), cmocka_unit_test(sizes_as_numbers_change),
-      cmocka_unit_test(bad_samples_are_named),             cmocka_unit_test(the_hash_sees_every_input),
+      cmocka_unit_test(extremes_repeat_or_cut_the_sample), cmocka_unit_test(guards_forbid_sizes),
+      cmocka_unit_test(sizes_as_numbers_change),           cmocka_unit_test(bad_samples_are_named),
+      cmocka_unit_test(the_hash_sees_every_input),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

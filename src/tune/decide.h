@@ -6,14 +6,14 @@
 #include "tune/stats.h"
 
 typedef struct ait_decision {
-  int32_t winner, baseline;       /* candidate indices; -1: none is valid */
+  int32_t winner, baseline; /* candidate indices; -1: none is valid */
   int32_t finalists[AIT_CONTEST_MAX];
   uint32_t finalist_count;
-  ait_contest contest;            /* finalists in turn: the evidence */
+  ait_contest contest; /* finalists in turn: the evidence */
   bool contested, reused;
   ait_stats medians[AIT_CONTEST_MAX];
   ait_stats against_winner[AIT_CONTEST_MAX]; /* time / winner's time, paired by round */
-  bool tie[AIT_CONTEST_MAX];      /* within noise of the fastest */
+  bool tie[AIT_CONTEST_MAX];                 /* within noise of the fastest */
   double speedup, speedup_low, speedup_high; /* baseline's time / winner's; 0: no baseline */
 } ait_decision;
 

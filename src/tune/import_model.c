@@ -8,12 +8,12 @@ ait_status ait_file_context(ait_status status, const char *what, const char *pat
 
 static const char *kind_text(ait_file_kind kind) {
   switch (kind) {
-  case AIT_FILE_TORCHSCRIPT: return "it is a TorchScript file";
-  case AIT_FILE_CHECKPOINT: return "it is a checkpoint (torch.save) without a program";
-  case AIT_FILE_AOTI: return "it is an AOTInductor package: compiled code for one machine and no program";
-  case AIT_FILE_SAFETENSORS: return "it holds weights without a program";
-  case AIT_FILE_ONNX: return "ONNX files are not read by this version";
-  default: return "its format is not known";
+    case AIT_FILE_TORCHSCRIPT: return "it is a TorchScript file";
+    case AIT_FILE_CHECKPOINT: return "it is a checkpoint (torch.save) without a program";
+    case AIT_FILE_AOTI: return "it is an AOTInductor package: compiled code for one machine and no program";
+    case AIT_FILE_SAFETENSORS: return "it holds weights without a program";
+    case AIT_FILE_ONNX: return "ONNX files are not read by this version";
+    default: return "its format is not known";
   }
 }
 
@@ -40,7 +40,8 @@ ait_status ait_graph_open(const char *path, const ait_load_options *options, ait
   *out = NULL;
   AIT_TRY(ait_import_detect(path, &kind));
   ait_import_options import = {.model_name = options->model_name};
-  if (kind == AIT_FILE_PT2 || kind == AIT_FILE_AOTI || kind == AIT_FILE_UNKNOWN) return ait_import_pt2(options->allocator, path, &import, out);
+  if (kind == AIT_FILE_PT2 || kind == AIT_FILE_AOTI || kind == AIT_FILE_UNKNOWN)
+    return ait_import_pt2(options->allocator, path, &import, out);
   if (kind == AIT_FILE_AIT) return open_artifact(options->allocator, path, out);
   return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "cannot import '%s': %s", path, kind_text(kind)),
                         "save an exported program: torch.export.save(torch.export.export(model, args), \"model.pt2\")");
@@ -70,7 +71,8 @@ static ait_status build_model(const char *path, const ait_load_options *options,
     return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no backend '%s'", options->backend), "'ait backends' lists them");
   AIT_TRY(ait_graph_open(path, options, &m->graph));
   AIT_TRY(ait_graph_region(m->graph, m->allocator, &m->region));
-  ait_build_request request = {.allocator = m->allocator, .backend = backend, .options = options->knobs, .pipeline = options->passes, .cpu_mask = options->cpu_mask};
+  ait_build_request request = {
+      .allocator = m->allocator, .backend = backend, .options = options->knobs, .pipeline = options->passes, .cpu_mask = options->cpu_mask};
   AIT_TRY(ait_plan_build(m->graph, &request, NULL, &m->plan, &m->weights));
   return ait_model_create(m->allocator, m->region, ait_weight_store_provider(m->weights), &m->plan, m, imported_release, out);
 }

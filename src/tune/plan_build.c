@@ -28,7 +28,8 @@ static ait_status copy_store(ait_allocator a, const ait_weight_store *from, ait_
     uint32_t index;
     status = ait_weight_store_add_storage(copy, ait_storage_retain(ait_weight_store_storage(from, (uint32_t)i)), &index);
   }
-  for (size_t i = 0; status == AIT_OK && i < ait_weight_store_count(from); ++i) status = ait_weight_store_add(copy, ait_weight_store_at(from, i));
+  for (size_t i = 0; status == AIT_OK && i < ait_weight_store_count(from); ++i)
+    status = ait_weight_store_add(copy, ait_weight_store_at(from, i));
   if (status != AIT_OK) ait_weight_store_release(copy);
   else *out = copy;
   return status;
@@ -66,7 +67,8 @@ static ait_status first_reason(const ait_backend *backend, const ait_support *su
   return ait_error(AIT_CODE_UNSUPPORTED, "backend '%s' does not take this model: %s", backend->name, reason);
 }
 
-ait_status ait_plan_build(const ait_graph *raw, const ait_build_request *request, ait_support *notes, ait_plan *out_plan, ait_weight_store **out_weights) {
+ait_status ait_plan_build(const ait_graph *raw, const ait_build_request *request, ait_support *notes, ait_plan *out_plan,
+                          ait_weight_store **out_weights) {
   ait_allocator a = request->allocator;
   ait_graph *graph = NULL;
   ait_region *region = NULL;
@@ -81,7 +83,8 @@ ait_status ait_plan_build(const ait_graph *raw, const ait_build_request *request
   AIT_GOTO(request->backend->supports(region, notes));
   if (!notes->supported) AIT_GOTO(first_reason(request->backend, notes));
   ait_cpu_names(request->cpu_mask & ait_cpu_features(), target, sizeof target);
-  AIT_GOTO(ait_plan_compile(a, request->backend->name, request->options, region, ait_weight_store_provider(graph->weights), request->cpu_mask, target, out_plan));
+  AIT_GOTO(ait_plan_compile(a, request->backend->name, request->options, region, ait_weight_store_provider(graph->weights),
+                            request->cpu_mask, target, out_plan));
   out_plan->cpu_needed = request->cpu_mask & ait_cpu_features();
   *out_weights = ait_weight_store_retain(graph->weights);
 cleanup:

@@ -24,7 +24,8 @@ static ait_status make_folders(const char *path) {
     if (path[i] != '/') continue;
     memcpy(part, path, i);
     part[i] = 0;
-    if (mkdir(part, 0777) && errno != EEXIST) return ait_error(AIT_CODE_IO, "record '%s': cannot make folder '%s': %s", path, part, strerror(errno));
+    if (mkdir(part, 0777) && errno != EEXIST)
+      return ait_error(AIT_CODE_IO, "record '%s': cannot make folder '%s': %s", path, part, strerror(errno));
   }
   return AIT_OK;
 }
@@ -42,10 +43,13 @@ static ait_status prepare(ait_record *r) {
   if (sqlite3_exec(r->db, text, NULL, NULL, NULL) != SQLITE_OK) return fault(r, "prepare");
   sqlite3_stmt *s = NULL;
   int version = -1;
-  if (sqlite3_prepare_v2(r->db, "SELECT number FROM version", -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW) version = sqlite3_column_int(s, 0);
+  if (sqlite3_prepare_v2(r->db, "SELECT number FROM version", -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
+    version = sqlite3_column_int(s, 0);
   sqlite3_finalize(s);
   if (version == RECORD_VERSION) return AIT_OK;
-  return ait_error_hint(ait_error(AIT_CODE_INCOMPATIBLE, "record '%s' has version %d, this ait writes %d", r->path, version, RECORD_VERSION), "use another --record file");
+  return ait_error_hint(
+      ait_error(AIT_CODE_INCOMPATIBLE, "record '%s' has version %d, this ait writes %d", r->path, version, RECORD_VERSION),
+      "use another --record file");
 }
 
 ait_status ait_record_open(const char *path, ait_record **out) {

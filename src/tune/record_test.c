@@ -183,8 +183,10 @@ static void unusable_places(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(what_was_put_is_found, make_folder, remove_folder),      cmocka_unit_test_setup_teardown(two_processes_share_it, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(a_killed_writer_loses_at_most_one, make_folder, remove_folder), cmocka_unit_test_setup_teardown(other_versions_are_refused, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(what_was_put_is_found, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(two_processes_share_it, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(a_killed_writer_loses_at_most_one, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(other_versions_are_refused, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(unusable_places, make_folder, remove_folder),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

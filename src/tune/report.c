@@ -61,7 +61,8 @@ static void put_contest(ait_text *t, const ait_candidates *list, const ait_decis
     put_number(t, &first, "time_over_winner_low", d->against_winner[k].low);
     put_number(t, &first, "time_over_winner_high", d->against_winner[k].high);
     ait_put_key(t, &first, "seconds");
-    for (uint32_t r = 0; r < d->contest.rounds; ++r) ait_text_printf(t, "%s%.9g", r ? "," : "[", d->contest.times[k * AIT_CONTEST_ROUNDS + r]);
+    for (uint32_t r = 0; r < d->contest.rounds; ++r)
+      ait_text_printf(t, "%s%.9g", r ? "," : "[", d->contest.times[k * AIT_CONTEST_ROUNDS + r]);
     ait_text_printf(t, "]}");
   }
   ait_text_printf(t, "]}");

@@ -24,7 +24,8 @@ static void candidate_row(ait_text *t, struct json_object *c) {
   seconds_text(number_of(c, "median_s"), median);
   seconds_text(number_of(c, "p95_s"), p95);
   if (get(c, "error_over_tolerance")) snprintf(error, sizeof error, "%.2g", number_of(c, "error_over_tolerance"));
-  ait_text_printf(t, "%s %-34.34s %9s %9s %8s  %s\n", won ? "*" : " ", text_of(c, "name"), median, p95, error, valid ? "" : text_of(c, "outcome"));
+  ait_text_printf(t, "%s %-34.34s %9s %9s %8s  %s\n", won ? "*" : " ", text_of(c, "name"), median, p95, error,
+                  valid ? "" : text_of(c, "outcome"));
   if (!valid && *text_of(c, "reason")) ait_text_printf(t, "    %.75s\n", text_of(c, "reason"));
 }
 
@@ -37,7 +38,8 @@ static void check_rows(ait_text *t, struct json_object *checks) {
   }
   for (size_t i = 0; outputs && i < json_object_array_length(outputs); ++i) {
     struct json_object *o = json_object_array_get_idx(outputs, i);
-    ait_text_printf(t, "  %-20.20s up to %.3g, rounding noise %.2g, tolerance %.2g\n", text_of(o, "name"), number_of(o, "max_abs"), number_of(o, "noise"), number_of(o, "atol"));
+    ait_text_printf(t, "  %-20.20s up to %.3g, rounding noise %.2g, tolerance %.2g\n", text_of(o, "name"), number_of(o, "max_abs"),
+                    number_of(o, "noise"), number_of(o, "atol"));
   }
 }
 
@@ -49,8 +51,9 @@ static void verdict(ait_text *t, struct json_object *o) {
   }
   ait_text_printf(t, "winner: %s\n", text_of(o, "winner"));
   if (number_of(o, "speedup") > 0)
-    ait_text_printf(t, "%.2f times as fast as the baseline, %s\n  (95 %%: %.2f to %.2f; %s rounds)\n", number_of(o, "speedup"), text_of(o, "baseline"),
-                    number_of(o, "speedup_low"), number_of(o, "speedup_high"), text_of(get(o, "contest"), "rounds"));
+    ait_text_printf(t, "%.2f times as fast as the baseline, %s\n  (95 %%: %.2f to %.2f; %s rounds)\n", number_of(o, "speedup"),
+                    text_of(o, "baseline"), number_of(o, "speedup_low"), number_of(o, "speedup_high"),
+                    text_of(get(o, "contest"), "rounds"));
   for (size_t i = 0; members && i < json_object_array_length(members); ++i) {
     struct json_object *m = json_object_array_get_idx(members, i);
     if (json_object_get_boolean(get(m, "tie")) && strcmp(text_of(m, "name"), text_of(o, "winner")))
@@ -67,7 +70,8 @@ ait_status ait_report_text(const char *report, char **out) {
   }
   ait_text t;
   ait_text_init(&t, ait_allocator_default());
-  ait_text_printf(&t, "%s, %s cores, strategy %s\n\n", text_of(get(o, "environment"), "cpu"), text_of(get(o, "environment"), "cores"), text_of(o, "strategy"));
+  ait_text_printf(&t, "%s, %s cores, strategy %s\n\n", text_of(get(o, "environment"), "cpu"), text_of(get(o, "environment"), "cores"),
+                  text_of(o, "strategy"));
   ait_text_printf(&t, "  %-34s %9s %9s %8s\n", "candidate", "median", "p95", "error");
   for (size_t i = 0; i < json_object_array_length(list); ++i) candidate_row(&t, json_object_array_get_idx(list, i));
   ait_text_printf(&t, "(error: worst difference from the oracle; 1 is the tolerance)\n\n");

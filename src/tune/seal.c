@@ -37,7 +37,8 @@ static ait_status sealed_weights(const ait_weight_store *own, const ait_weight_s
     uint32_t index;
     status = ait_weight_store_add_storage(store, ait_storage_retain(ait_weight_store_storage(own, (uint32_t)i)), &index);
   }
-  for (size_t i = 0; status == AIT_OK && i < ait_weight_store_count(own); ++i) status = ait_weight_store_add(store, ait_weight_store_at(own, i));
+  for (size_t i = 0; status == AIT_OK && i < ait_weight_store_count(own); ++i)
+    status = ait_weight_store_add(store, ait_weight_store_at(own, i));
   for (size_t i = 0; status == AIT_OK && i < ait_weight_store_count(lowered); ++i) {
     const ait_weight *w = ait_weight_store_at(lowered, i);
     if (!ait_weight_store_find(store, w->name) && ait_map_get(&l->asked, w->name, NULL)) status = copy_weight(store, lowered, w);

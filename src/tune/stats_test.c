@@ -175,8 +175,9 @@ static void differences_are_found(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(order_statistics),      cmocka_unit_test(intervals_cover_the_median), cmocka_unit_test(ratios_are_paired),    cmocka_unit_test(finalists_are_the_fastest),
-      cmocka_unit_test(ties_keep_the_simpler), cmocka_unit_test(noise_makes_no_winners),     cmocka_unit_test(differences_are_found),
+      cmocka_unit_test(order_statistics),          cmocka_unit_test(intervals_cover_the_median), cmocka_unit_test(ratios_are_paired),
+      cmocka_unit_test(finalists_are_the_fastest), cmocka_unit_test(ties_keep_the_simpler),      cmocka_unit_test(noise_makes_no_winners),
+      cmocka_unit_test(differences_are_found),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,10 @@ ait_status ait_ops(char **out) {
     ait_text_printf(&t, "%s\n{", i ? "," : "");
     ait_put_string(&t, &first, "name", op->name);
     ait_put_string(&t, &first, "schema", op->schema);
-    ait_put_string(&t, &first, "dialects", op->dialects == AIT_DIALECT_BOTH ? "raw,core" : op->dialects == AIT_DIALECT_CORE ? "core" : "raw");
+    ait_put_string(&t, &first, "dialects",
+                   op->dialects == AIT_DIALECT_BOTH   ? "raw,core"
+                   : op->dialects == AIT_DIALECT_CORE ? "core"
+                                                      : "raw");
     ait_put_bool(&t, &first, "reference", runs_on_reference(op->name));
     ait_text_printf(&t, "}");
   }

@@ -17,10 +17,12 @@ static const double warm_up_seconds = 0.2, shortest_sample = 200e-6;
 /* ---- building --------------------------------------------------------------------------------------------------------------------*/
 ait_status ait_built_create(const ait_trial_context *x, const ait_candidate *c, ait_built *out) {
   *out = (ait_built){0};
-  ait_build_request request = {.allocator = ait_allocator_default(), .backend = c->backend, .options = c->options, .cpu_mask = x->options->cpu_mask};
+  ait_build_request request = {
+      .allocator = ait_allocator_default(), .backend = c->backend, .options = c->options, .cpu_mask = x->options->cpu_mask};
   AIT_TRY(ait_plan_build(x->raw, &request, NULL, &out->plan, &out->weights));
   out->plan.threads = c->threads;
-  ait_status status = ait_model_create(ait_allocator_default(), x->region, ait_weight_store_provider(out->weights), &out->plan, NULL, NULL, &out->model);
+  ait_status status =
+      ait_model_create(ait_allocator_default(), x->region, ait_weight_store_provider(out->weights), &out->plan, NULL, NULL, &out->model);
   if (status != AIT_OK) ait_built_deinit(out);
   return status;
 }
@@ -111,7 +113,8 @@ static ait_status try_candidate(const ait_trial_context *x, const ait_candidate 
     bool clean;
     double t;
     AIT_TRY(measure(&r, &t, &clean));
-    if (clean || out->dropped >= 4 * (out->sample_count + 1)) out->samples[out->sample_count++] = t; /* a busy machine: better noisy than nothing */
+    if (clean || out->dropped >= 4 * (out->sample_count + 1))
+      out->samples[out->sample_count++] = t; /* a busy machine: better noisy than nothing */
     else ++out->dropped;
   } while (out->sample_count < AIT_TRIAL_SAMPLES && (ait_clock_seconds() < end || out->sample_count == 0));
   out->plan_bytes = ait_session_bytes(r.session);
@@ -263,12 +266,20 @@ static void contest_child(const job *j, void *out) {
   snprintf(c->reason, sizeof c->reason, "%s", ait_status_message(status));
 }
 
-ait_status ait_contest_run(const ait_trial_context *x, const ait_candidate *const *candidates, uint32_t count, double seconds, ait_contest *out) {
+ait_status ait_contest_run(const ait_trial_context *x, const ait_candidate *const *candidates, uint32_t count, double seconds,
+                           ait_contest *out) {
   *out = (ait_contest){0};
   char reason[AIT_REASON_SIZE];
   uint32_t *at_work = mmap(NULL, sizeof *at_work, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (at_work == MAP_FAILED) return AIT_OOM();
-  job j = {.x = x, .candidates = candidates, .count = count, .seconds = seconds, .run = contest_child, .out = out, .out_size = sizeof *out, .at_work = at_work};
+  job j = {.x = x,
+           .candidates = candidates,
+           .count = count,
+           .seconds = seconds,
+           .run = contest_child,
+           .out = out,
+           .out_size = sizeof *out,
+           .at_work = at_work};
   end_kind end = run_job(&j, x->options->trial_seconds + seconds, reason);
   if (end == END_CRASHED || end == END_TIMEOUT) {
     *out = (ait_contest){.failed = true, .culprit = *at_work, .outcome = end == END_TIMEOUT ? AIT_OUTCOME_TIMEOUT : AIT_OUTCOME_CRASHED};

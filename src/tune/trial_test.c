@@ -80,7 +80,9 @@ static ait_status late_instance(void *loaded, ait_allocator a, void **out) {
   close(fd);
   return ait_backend_reference.instance_create(loaded, a, out);
 }
-static ait_status late(void *instance, const ait_run_context *context) { return sessions_made() > 1 ? crashing(instance, context) : honest(instance, context); }
+static ait_status late(void *instance, const ait_run_context *context) {
+  return sessions_made() > 1 ? crashing(instance, context) : honest(instance, context);
+}
 
 static ait_status hanging_compile(const ait_region *region, const ait_compile_options *options, ait_blob *out) {
   AIT_UNUSED(region), AIT_UNUSED(options), AIT_UNUSED(out);
@@ -131,8 +133,9 @@ static void add_backends(void) {
 }
 
 /* ---- one trial each --------------------------------------------------------------------------------------------------------------*/
-static const char model_text[] = "graph \"m\" raw\nsymbol s0 [2, 64] hint 4 backed\ninput %x: float32[s0, 8] user 0 \"x\"\ninput %w: float32[8, 8] parameter -1 \"w\"\n"
-                                 "%m: float32[s0, 8] = aten.mm(%x, %w)\n%y: float32[s0, 8] = aten.tanh(%m)\noutput user 0 \"y\" = %y\n";
+static const char model_text[] =
+    "graph \"m\" raw\nsymbol s0 [2, 64] hint 4 backed\ninput %x: float32[s0, 8] user 0 \"x\"\ninput %w: float32[8, 8] parameter -1 \"w\"\n"
+    "%m: float32[s0, 8] = aten.mm(%x, %w)\n%y: float32[s0, 8] = aten.tanh(%m)\noutput user 0 \"y\" = %y\n";
 
 typedef struct bench {
   ait_graph *raw;
@@ -161,7 +164,8 @@ static void bench_open(bench *b) {
   ait_sample sample = {b->inputs, b->input_count};
   pt_ok(ait_tune_cases_create(b->raw, &sample, 1, &b->cases), "cases");
   pt_ok(ait_tune_cases_answer(&b->cases, b->raw, &b->options, 1), "answers");
-  b->x = (ait_trial_context){.raw = b->raw, .region = b->region, .cases = &b->cases, .options = &b->options, .idle = on_idle, .idle_ctx = b};
+  b->x =
+      (ait_trial_context){.raw = b->raw, .region = b->region, .cases = &b->cases, .options = &b->options, .idle = on_idle, .idle_ctx = b};
 }
 
 static void bench_close(bench *b) {
@@ -326,8 +330,9 @@ static void backends_are_added_once(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_fault_costs_one_candidate), cmocka_unit_test(cancelling_stops_the_child), cmocka_unit_test(a_contest_names_who_failed),
-      cmocka_unit_test(tuning_survives_them_all),       cmocka_unit_test(backends_are_added_once),
+      cmocka_unit_test(each_fault_costs_one_candidate), cmocka_unit_test(cancelling_stops_the_child),
+      cmocka_unit_test(a_contest_names_who_failed),     cmocka_unit_test(tuning_survives_them_all),
+      cmocka_unit_test(backends_are_added_once),
   };
   add_backends();
   return cmocka_run_group_tests(tests, NULL, NULL);

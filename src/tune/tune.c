@@ -7,7 +7,11 @@
 #include <stdio.h>
 
 void ait_tune_options_init(ait_tune_options *options) {
-  *options = (ait_tune_options){.struct_size = sizeof *options, .allocator = ait_allocator_default(), .budget_seconds = 60, .trial_seconds = 120, .cpu_mask = UINT64_MAX};
+  *options = (ait_tune_options){.struct_size = sizeof *options,
+                                .allocator = ait_allocator_default(),
+                                .budget_seconds = 60,
+                                .trial_seconds = 120,
+                                .cpu_mask = UINT64_MAX};
 }
 
 typedef struct tuner {
@@ -32,8 +36,13 @@ typedef struct tuner {
 /* ---- progress --------------------------------------------------------------------------------------------------------------------*/
 static void tell(tuner *t, const char *line) {
   if (!t->options.progress) return;
-  ait_tune_progress p = {.phase = t->phase, .candidate = t->current ? t->current : "", .done = t->done, .total = t->total, .seconds = ait_clock_seconds() - t->start,
-                         .budget_seconds = t->options.budget_seconds, .line = line};
+  ait_tune_progress p = {.phase = t->phase,
+                         .candidate = t->current ? t->current : "",
+                         .done = t->done,
+                         .total = t->total,
+                         .seconds = ait_clock_seconds() - t->start,
+                         .budget_seconds = t->options.budget_seconds,
+                         .line = line};
   t->options.progress(t->options.progress_ctx, &p);
 }
 static void idle(void *ctx) { tell(ctx, NULL); }
@@ -54,8 +63,8 @@ static ait_status make_key(tuner *t) {
   }
   char machine[600], names[256];
   ait_cpu_names(ait_cpu_features() & t->options.cpu_mask, names, sizeof names);
-  snprintf(machine, sizeof machine, "%s|%s|%d|%s|%g|%g|%g|%llu", ait_cpu_model(), names, ait_cpu_count(), ait_version(), t->options.rtol, t->options.atol,
-           t->options.trial_seconds, (unsigned long long)t->options.trial_bytes);
+  snprintf(machine, sizeof machine, "%s|%s|%d|%s|%g|%g|%g|%llu", ait_cpu_model(), names, ait_cpu_count(), ait_version(), t->options.rtol,
+           t->options.atol, t->options.trial_seconds, (unsigned long long)t->options.trial_bytes);
   snprintf(t->key, sizeof t->key, "%016llx-%016llx-%016llx", (unsigned long long)model, (unsigned long long)ait_tune_cases_hash(&t->cases),
            (unsigned long long)ait_hash(machine, strlen(machine), 2));
   return status;
@@ -64,7 +73,8 @@ static ait_status make_key(tuner *t) {
 /* ---- trials ----------------------------------------------------------------------------------------------------------------------*/
 static void finished_line(const ait_candidate *c, char *out, size_t size) {
   if (c->median > 0)
-    snprintf(out, size, "%s: %.3g ms, error %.2g of tolerance%s", c->name, c->median * 1e3, c->result.worst_error, c->reused ? " (from the record)" : "");
+    snprintf(out, size, "%s: %.3g ms, error %.2g of tolerance%s", c->name, c->median * 1e3, c->result.worst_error,
+             c->reused ? " (from the record)" : "");
   else snprintf(out, size, "%s: %s%s%s", c->name, ait_outcome_text(c->result.outcome), *c->result.reason ? ": " : "", c->result.reason);
 }
 
@@ -161,11 +171,13 @@ static bool any_valid(const tuner *t) {
   return false;
 }
 
-/* A run that went to its end with these candidates and this budget has decided what was not worth trying: the same run again decides the same. */
+/* A run that went to its end with these candidates and this budget has decided what was not worth trying: the same run again decides the
+ * same. */
 static void finish_key(const tuner *t, char *key, size_t size) {
   uint64_t names = 0;
   for (size_t i = 0; i < t->list.count; ++i) names = ait_hash(t->list.items[i].name, strlen(t->list.items[i].name), names);
-  snprintf(key, size, "finished-%s-%s-%g-%016llx", t->key, t->options.strategy ? t->options.strategy : "", t->options.budget_seconds, (unsigned long long)names);
+  snprintf(key, size, "finished-%s-%s-%g-%016llx", t->key, t->options.strategy ? t->options.strategy : "", t->options.budget_seconds,
+           (unsigned long long)names);
 }
 
 static bool is_recorded(tuner *t, const ait_candidate *c) {
@@ -184,7 +196,8 @@ static ait_status try_or_skip(tuner *t, ait_candidate *c, double seconds, bool *
   if (*won) skip(t, c, "an earlier candidate was valid, and the first wins");
   else if (slow && any_valid(t) && !t->options.backends) skip(t, c, "the oracle is no contestant where another candidate is valid");
   else if (t->finished_before && !recorded && !is_essential(t, c)) skip(t, c, "the budget was used up");
-  else if (!recorded && !is_essential(t, c) && any_valid(t) && ait_clock_seconds() - t->start > 0.7 * budget) skip(t, c, "the budget was used up");
+  else if (!recorded && !is_essential(t, c) && any_valid(t) && ait_clock_seconds() - t->start > 0.7 * budget)
+    skip(t, c, "the budget was used up");
   else AIT_TRY(try_one(t, c, seconds));
   *won |= strategy_is(t, "first-wins") && !c->baseline && c->median > 0;
   return AIT_OK;
@@ -281,7 +294,8 @@ static ait_status nothing_valid(const tuner *t) {
   for (size_t i = 0; i < t->list.count; ++i) {
     const ait_candidate *c = &t->list.items[i];
     if (!c->baseline && *c->result.reason)
-      return ait_error_hint(ait_error(AIT_CODE_MISMATCH, "no candidate is valid; '%s' %s: %s", c->name, ait_outcome_text(c->result.outcome), c->result.reason),
+      return ait_error_hint(ait_error(AIT_CODE_MISMATCH, "no candidate is valid; '%s' %s: %s", c->name, ait_outcome_text(c->result.outcome),
+                                      c->result.reason),
                             "the report lists every candidate with its reason");
   }
   return ait_error(AIT_CODE_MISMATCH, "no candidate is valid");
@@ -311,12 +325,14 @@ static ait_status check_writable(const char *path) {
   return AIT_OK;
 }
 
-static ait_status run(tuner *t, const char *model_path, const char *out_path, const ait_sample *samples, size_t sample_count, char **out_report) {
+static ait_status run(tuner *t, const char *model_path, const char *out_path, const ait_sample *samples, size_t sample_count,
+                      char **out_report) {
   ait_load_options load;
   ait_load_options_init(&load);
   load.model_name = t->options.model_name;
   if (!known_strategy(t->options.strategy))
-    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no strategy '%s'", t->options.strategy), "max-throughput, min-latency, first-wins, one-backend");
+    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no strategy '%s'", t->options.strategy),
+                          "max-throughput, min-latency, first-wins, one-backend");
   AIT_TRY(ait_candidates_create(&t->options, t->threads, &t->list));
   t->phase = "import";
   AIT_TRY(ait_graph_open(model_path, &load, &t->raw));
@@ -335,13 +351,15 @@ static ait_status run(tuner *t, const char *model_path, const char *out_path, co
   ait_status status = ait_report_json(t->raw, &t->options, &t->cases, &t->list, t->decision, &report);
   t->phase = "seal";
   tell(t, NULL);
-  if (status == AIT_OK && t->decision->winner >= 0 && out_path) status = ait_seal(&t->x, &t->list.items[t->decision->winner], report.data, out_path);
+  if (status == AIT_OK && t->decision->winner >= 0 && out_path)
+    status = ait_seal(&t->x, &t->list.items[t->decision->winner], report.data, out_path);
   if (status == AIT_OK && t->decision->winner < 0) status = nothing_valid(t);
   if (!out_report) return ait_text_deinit(&report), status;
   return ait_status_join(status, ait_put_finish(&report, out_report));
 }
 
-ait_status ait_tune(const char *model_path, const char *out_path, const ait_sample *samples, size_t sample_count, const ait_tune_options *options, char **out_report) {
+ait_status ait_tune(const char *model_path, const char *out_path, const ait_sample *samples, size_t sample_count,
+                    const ait_tune_options *options, char **out_report) {
   tuner t = {.phase = "start", .start = ait_clock_seconds()};
   ait_tune_options_init(&t.options);
   if (options) memcpy(&t.options, options, options->struct_size < sizeof t.options ? options->struct_size : sizeof t.options);

@@ -76,9 +76,7 @@ typedef struct steady {
   size_t input_count, output_count;
 } steady;
 
-static void run(steady *s) {
-  pt_ok(ait_session_run(s->session, s->inputs, s->input_count, s->outputs, s->output_count), "run");
-}
+static void run(steady *s) { pt_ok(ait_session_run(s->session, s->inputs, s->input_count, s->outputs, s->output_count), "run"); }
 
 /* Steps without a kernel run on the reference's functions, which allocate their results. */
 static bool has_portable_steps(ait_model *model, const ait_value *inputs, size_t input_count) {
@@ -127,9 +125,10 @@ static bool steady_open(steady *s, const char *file) {
   return true;
 }
 
-static const char *const models[] = {AIT_TEST_DATA "/models/digits/digits.pt2", AIT_TEST_DATA "/pt2/golden/mlp_t29.pt2", AIT_TEST_DATA "/pt2/golden/kv_t214.pt2",
-                                     AIT_TEST_DATA "/pt2/golden/derived_t214.pt2",  AIT_TEST_DATA "/pt2/golden/sym_t214.pt2",    AIT_TEST_DATA "/pt2/golden/inmut_func_t214.pt2",
-                                     AIT_TEST_DATA "/pt2/golden/m_t214.pt2",        AIT_TEST_DATA "/pt2/golden/meta_t214.pt2"};
+static const char *const models[] = {AIT_TEST_DATA "/models/digits/digits.pt2", AIT_TEST_DATA "/pt2/golden/mlp_t29.pt2",
+                                     AIT_TEST_DATA "/pt2/golden/kv_t214.pt2",   AIT_TEST_DATA "/pt2/golden/derived_t214.pt2",
+                                     AIT_TEST_DATA "/pt2/golden/sym_t214.pt2",  AIT_TEST_DATA "/pt2/golden/inmut_func_t214.pt2",
+                                     AIT_TEST_DATA "/pt2/golden/m_t214.pt2",    AIT_TEST_DATA "/pt2/golden/meta_t214.pt2"};
 
 static void each_model(void (*check)(steady *s, const char *file)) {
   int taken = 0;

@@ -7,21 +7,21 @@
 
 static inline double ref_act(double x, ait_act act, double p, double q) {
   switch (act) {
-  case AIT_ACT_RELU: return x < 0 ? 0 : x;
-  case AIT_ACT_CLAMP: return x < p ? p : x > q ? q : x;
-  case AIT_ACT_GELU: return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
-  case AIT_ACT_GELU_TANH: return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
-  case AIT_ACT_SILU: return x / (1 + exp(-x));
-  case AIT_ACT_SIGMOID: return 1 / (1 + exp(-x));
-  case AIT_ACT_TANH: return tanh(x);
-  case AIT_ACT_HARDSWISH: return x * fmin(fmax(x + 3, 0), 6) / 6;
-  case AIT_ACT_HARDSIGMOID: return fmin(fmax(x + 3, 0), 6) / 6;
-  case AIT_ACT_LEAKY_RELU: return x > 0 ? x : x * p;
-  case AIT_ACT_ELU: return x > 0 ? x * q : p * expm1(x);
-  case AIT_ACT_MISH: return x * tanh(x > 30 ? x : log1p(exp(x)));
-  case AIT_ACT_SOFTPLUS: return x * p > q ? x : log1p(exp(x * p)) / p;
-  case AIT_ACT_NONE:
-  case AIT_ACT_COUNT: break;
+    case AIT_ACT_RELU: return x < 0 ? 0 : x;
+    case AIT_ACT_CLAMP: return x < p ? p : x > q ? q : x;
+    case AIT_ACT_GELU: return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
+    case AIT_ACT_GELU_TANH: return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+    case AIT_ACT_SILU: return x / (1 + exp(-x));
+    case AIT_ACT_SIGMOID: return 1 / (1 + exp(-x));
+    case AIT_ACT_TANH: return tanh(x);
+    case AIT_ACT_HARDSWISH: return x * fmin(fmax(x + 3, 0), 6) / 6;
+    case AIT_ACT_HARDSIGMOID: return fmin(fmax(x + 3, 0), 6) / 6;
+    case AIT_ACT_LEAKY_RELU: return x > 0 ? x : x * p;
+    case AIT_ACT_ELU: return x > 0 ? x * q : p * expm1(x);
+    case AIT_ACT_MISH: return x * tanh(x > 30 ? x : log1p(exp(x)));
+    case AIT_ACT_SOFTPLUS: return x * p > q ? x : log1p(exp(x * p)) / p;
+    case AIT_ACT_NONE:
+    case AIT_ACT_COUNT: break;
   }
   return x;
 }
