@@ -37,10 +37,11 @@ static void choose_grid(int64_t rows, int64_t row_step, int64_t panels, int64_t 
     if (parts % r) continue;
     int64_t c = parts / r;
     if (r > row_units || c > column_units) continue;
-    double balance =
-        (double)row_units / (double)(ceil_div(row_units, r) * r) * ((double)column_units / (double)(ceil_div(column_units, c) * c));
-    /* few rows per part: the right side is streamed for little work, so columns are better cut */
-    double reuse = rows / r >= 4 * row_step ? 1.0 : (r == 1 ? 1.0 : 0.8);
+    double balance = (double)row_units / (double)(ceil_div(row_units, r) * r) * ((double)column_units / (double)(ceil_div(column_units, c) * c));
+    /* Few rows per part: the right side is streamed for little work, so columns are better cut. Else rows: the left side is then copied,
+     * packed or read once. */
+    double reuse = c == 1 ? 1.0 : 0.97;
+    if (r > 1 && rows / r < 24) reuse *= 0.8;
     if (balance * reuse > best) {
       best = balance * reuse;
       *row_parts = r;
@@ -112,11 +113,17 @@ ait_conv_shape ait_conv_shape_of(const ait_conv_f32 *c, int32_t tile_rows) {
   return s;
 }
 
+bool ait_conv_cuts_rows(const ait_conv_f32 *c, const ait_conv_shape *s, int64_t parts) {
+  return !s->as_gemm && !s->packed && c->d.batch * c->d.out[0] * c->d.out[1] >= 2 * parts;
+}
+
 void ait_conv_f32_plan(const ait_kernels *k, ait_conv_f32 *c, int32_t threads) {
   const ait_image_dims *d = &c->d;
   int64_t rows = d->batch * d->out[0] * d->out[1], pixels = rows * d->out[2], icg = c->ic / c->groups, ocg = c->oc / c->groups;
   double work = (double)pixels * (double)(d->kernel[0] * d->kernel[1] * d->kernel[2]) * (double)icg * (double)c->oc;
-  choose_grid(pixels, k->tile_rows, ait_panels(ocg), panel_step(k), work, threads, &c->row_parts, &c->column_parts);
+  ait_conv_shape s = ait_conv_shape_of(c, k->tile_rows);
+  int64_t step = ait_conv_cuts_rows(c, &s, threads) ? d->out[2] : k->tile_rows;
+  choose_grid(pixels, step, ait_panels(ocg), panel_step(k), work, threads, &c->row_parts, &c->column_parts);
 }
 
 size_t ait_conv_f32_scratch(const ait_kernels *k, const ait_conv_f32 *c) {

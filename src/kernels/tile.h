@@ -29,6 +29,8 @@ typedef struct ait_conv_shape {
   int64_t border_floats;
 } ait_conv_shape;
 ait_conv_shape ait_conv_shape_of(const ait_conv_f32 *c, int32_t tile_rows);
+/* Whether `parts` parts are cut between output rows, not within. */
+bool ait_conv_cuts_rows(const ait_conv_f32 *c, const ait_conv_shape *s, int64_t parts);
 
 /* Scratch in this order, each part 64-byte aligned: pieces, row pointers, packed left side, border. */
 typedef struct ait_tile_scratch {
