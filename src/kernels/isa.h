@@ -54,13 +54,14 @@
 typedef float vf __attribute__((vector_size(VL * 4), may_alias));
 typedef float vfu __attribute__((vector_size(VL * 4), aligned(4), may_alias));
 typedef int32_t vi __attribute__((vector_size(VL * 4), may_alias));
-typedef int32_t viu __attribute__((vector_size(VL * 4), aligned(4), may_alias));
+typedef uint32_t vu __attribute__((vector_size(VL * 4), may_alias)); /* bit patterns: wraps, where vi would overflow */
 
 INLINE vf v_load(const float *p) { return *(const vfu *)p; }
 INLINE void v_store(float *p, vf v) { *(vfu *)p = v; }
 INLINE vf v_zero(void) { return (vf){0}; }
 INLINE vf v_set(float x) { return x - (vf){0}; } /* exact for every x, and folded */
 INLINE vi v_seti(int32_t x) { return x - (vi){0}; }
+INLINE vu v_setu(uint32_t x) { return x - (vu){0}; }
 /* The first n < VL floats; the rest is 0. */
 INLINE vf v_load_part(const float *p, int64_t n) {
   vf v = v_zero();

@@ -140,7 +140,13 @@ static void rows(const ait_kernels *k, int64_t count, int64_t n) {
   ait_copy t = {.rank = 2, .element_size = 4, .shape = {n, count}, .src = x, .dst = y, .src_stride = {1, n}, .dst_stride = {count, 1}};
   ait_copy_prepare(&t);
   line(k, "transpose 128 x 768", k->copy, &t, ait_copy_units(&t), 0, bytes, "GB/s");
-  ait_copy image = {.rank = 2, .element_size = 4, .shape = {count * n / 3, 3}, .src = x, .dst = y, .src_stride = {1, count * n / 3}, .dst_stride = {3, 1}};
+  ait_copy image = {.rank = 2,
+                    .element_size = 4,
+                    .shape = {count * n / 3, 3},
+                    .src = x,
+                    .dst = y,
+                    .src_stride = {1, count * n / 3},
+                    .dst_stride = {3, 1}};
   ait_copy_prepare(&image);
   line(k, "3 planes of 32768 to channels last", k->copy, &image, ait_copy_units(&image), 0, bytes, "GB/s");
   free(x), free(y), free(w);

@@ -37,7 +37,8 @@ static void choose_grid(int64_t rows, int64_t row_step, int64_t panels, int64_t 
     if (parts % r) continue;
     int64_t c = parts / r;
     if (r > row_units || c > column_units) continue;
-    double balance = (double)row_units / (double)(ceil_div(row_units, r) * r) * ((double)column_units / (double)(ceil_div(column_units, c) * c));
+    double balance =
+        (double)row_units / (double)(ceil_div(row_units, r) * r) * ((double)column_units / (double)(ceil_div(column_units, c) * c));
     /* Few rows per part: the right side is streamed for little work, so columns are better cut. Else rows: the left side is then copied,
      * packed or read once. */
     double reuse = c == 1 ? 1.0 : 0.97;

@@ -1,24 +1,22 @@
 /* Elementary functions on a vector of floats, after isa.h. Polynomials are near-minimax (Chebyshev) fits made for this file, evaluated in
- * single precision; errors are checked in vmath_test.c. NaN passes through; overflow, infinities and denormals are those of the C library.
- */
+ * single precision; errors are checked in elementwise_test.c. NaN passes through; overflow, infinities and denormals are those of the C
+ * library. */
 #ifndef AIT_KERNELS_VMATH_H
 #define AIT_KERNELS_VMATH_H
-
-#define V_POLY2(x, c0, c1, c2) (((c2) * (x) + (c1)) * (x) + (c0))
 
 INLINE vf v_c(float x) { return v_set(x); }
 
 /* x to the nearest integer, half to even, by adding 1.5 * 2^23; *n the same as int. |x| < 2^22. */
 INLINE vf v_round_small(vf x, vi *n) {
   vf t = x + v_c(12582912.0f);
-  *n = (vi)t - v_seti(0x4B400000);
+  *n = (vi)((vu)t - v_setu(0x4B400000u));
   return t - v_c(12582912.0f);
 }
 /* p * 2^n in two half steps, so that 2^n may be a denormal or n 128. */
 INLINE vf v_scale(vf p, vi n) {
   vi half = n >> 1;
-  p *= (vf)((half + v_seti(127)) << 23);
-  return p * (vf)((n - half + v_seti(127)) << 23);
+  p *= (vf)(((vu)half + v_setu(127)) << 23);
+  return p * (vf)(((vu)n - (vu)half + v_setu(127)) << 23);
 }
 /* exp for x in [-104, 89]. */
 INLINE vf v_exp_core(vf x) {
@@ -46,7 +44,7 @@ INLINE vf v_expm1(vf x) {
   p = p * r + v_c(0.1666657697f);
   p = p * r + v_c(0.5000000013f);
   p = p * (r * r) + r;
-  vf s = (vf)((n + v_seti(127)) << 23);
+  vf s = (vf)(((vu)n + v_setu(127)) << 23);
   vf y = s * p + (s - v_c(1.0f));
   y = v_sel(x == v_zero(), x, y);
   return v_sel(x > v_c(88.0f), v_exp(x), y);
@@ -66,9 +64,9 @@ INLINE vf v_exp2(vf x) {
 INLINE vf v_split(vf x, vf *f) {
   vi tiny = x < v_c(1.17549435e-38f);
   x = v_sel(tiny, x * v_c(8388608.0f), x);
-  vi bits = (vi)x - v_seti(0x3F3504F3); /* sqrt(1/2) */
+  vi bits = (vi)((vu)x - v_setu(0x3F3504F3u)); /* sqrt(1/2) */
   vi e = bits >> 23;
-  *f = (vf)((vi)x - (e << 23)) - v_c(1.0f);
+  *f = (vf)((vu)x - ((vu)e << 23)) - v_c(1.0f);
   return v_from_int(e) - v_sel(tiny, v_c(23.0f), v_zero());
 }
 /* log(1 + f) - f, |f| as above. */
@@ -137,9 +135,9 @@ INLINE vf v_sincos(vf x, bool cosine) {
   r -= n * v_c(0.0004837512969970703125f);
   r -= n * v_c(7.549533620476722717285156e-8f);
   r -= n * v_c(2.56334415159e-12f);
-  if (cosine) quarter += v_seti(1);
+  if (cosine) quarter = (vi)((vu)quarter + v_setu(1));
   vf s = r * r, y = v_sel((quarter & v_seti(1)) != v_seti(0), v_cos_poly(s), v_sin_poly(r, s));
-  y = (vf)((vi)y ^ ((quarter & v_seti(2)) << 30));
+  y = (vf)((vu)y ^ (((vu)quarter & v_setu(2)) << 30));
   vi far = ~(v_abs(x) < v_c(V_TRIG_MAX));
   int any = 0;
   for (int i = 0; i < VL; ++i) any |= far[i];
