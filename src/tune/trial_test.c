@@ -81,7 +81,9 @@ static ait_status late_instance(void *loaded, ait_allocator a, void **out) {
   return ait_backend_reference.instance_create(loaded, a, out);
 }
 static ait_status late(void *instance, const ait_run_context *context) {
-  return sessions_made() > 1 ? crashing(instance, context) : honest(instance, context);
+  static long made; /* asked once in each child: as fast as the honest one, so that it reaches the contest */
+  if (made == 0) made = sessions_made();
+  return made > 1 ? crashing(instance, context) : honest(instance, context);
 }
 
 static ait_status hanging_compile(const ait_region *region, const ait_compile_options *options, ait_blob *out) {
