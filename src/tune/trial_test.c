@@ -262,6 +262,22 @@ static const char *text_of(struct json_object *o, const char *key) {
   return json_object_object_get_ex(o, key, &member) ? json_object_get_string(member) : "";
 }
 
+static bool reached_the_contest(const char *model, const char *out, const ait_sample *sample, const ait_tune_options *options) {
+  char *text;
+  pt_ok(ait_tune(model, out, sample, 1, options, &text), "tune");
+  struct json_object *report = json_tokener_parse(text);
+  bool reached = !strcmp(text_of(candidate_named(report, "t-late"), "outcome"), "crashed");
+  json_object_put(report);
+  ait_string_free(text);
+  return reached;
+}
+
+static void forget(const char *folder) {
+  char command[64];
+  snprintf(command, sizeof command, "rm -f %s/*", folder);
+  assert_int_equal(system(command), 0);
+}
+
 static void tuning_survives_them_all(void **state) {
   AIT_UNUSED(state);
   static const char model[] = AIT_TEST_DATA "/pt2/golden/mlp_t29.pt2";
@@ -290,11 +306,13 @@ static void tuning_survives_them_all(void **state) {
   options.rtol = options.atol = 1e-4;
   options.record_path = record;
   ait_sample sample = {inputs, input_count};
+  /* The late one must have been fast enough for the contest: on a busy machine that takes more than one try. */
+  for (int attempt = 0; attempt < 5 && !reached_the_contest(model, out, &sample, &options); ++attempt) forget(folder);
   for (int again = 0; again < 2; ++again) {
     char *text;
     double start = ait_clock_seconds();
     pt_ok(ait_tune(model, out, &sample, 1, &options, &text), "tune");
-    if (again) assert_true(ait_clock_seconds() - start < 5); /* nothing is tried twice */
+    assert_true(ait_clock_seconds() - start < 5); /* nothing is tried twice */
     struct json_object *report = json_tokener_parse(text);
     assert_non_null(report);
     for (int i = 0; i < BACKENDS; ++i) {
