@@ -145,11 +145,12 @@ static void mark_contents_read(const nat_program *p, uint8_t *read) {
 
 /* Sizes from the region, which says them as constants; no contents. */
 static ait_status sizes_only(const nat_program *p, const ait_region_value *v, ait_tensor *t) {
-  int64_t shape[AIT_MAX_RANK];
+  int64_t shape[AIT_MAX_RANK], count = (int64_t)ait_dtype_size(v->dtype);
   if (v->rank < 0 || v->rank > AIT_MAX_RANK) return damaged("a weight has no known rank");
   for (int32_t d = 0; d < v->rank; ++d) {
     if (p->region->dims[v->shape[d]].op != AIT_DIM_CONST) return damaged("a weight has no known size");
     shape[d] = p->region->dims[v->shape[d]].value;
+    if (shape[d] < 0 || ait_mul_overflows(count, shape[d] > 1 ? shape[d] : 1, &count)) return damaged("a weight is too large");
   }
   *t = ait_tensor_borrow(NULL, v->dtype, v->rank, shape);
   return AIT_OK;
