@@ -32,10 +32,10 @@ tsan: setup
 
 # Each libFuzzer target for FUZZ_SECONDS.
 FUZZ_SECONDS ?= 10
-fuzz: setup
-	cmake --preset fuzz > /dev/null
-	cmake --build --preset fuzz -j $(JOBS)
-	tools/fuzz build/fuzz $(FUZZ_SECONDS)
+fuzz: setup-all
+	cmake --preset fuzz -DAIT_FUZZ_SECONDS=$(FUZZ_SECONDS) > /dev/null
+	cmake --build --preset fuzz --target ait_fuzzers -j $(JOBS)
+	ctest --test-dir build/fuzz --output-on-failure -j $(JOBS)
 
 # Front-end and differential tests against PyTorch.
 python: setup-all build
