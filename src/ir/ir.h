@@ -193,6 +193,7 @@ ait_status ait_build(ait_graph *g, ait_node *before, const char *op, const char 
 ait_status ait_infer(ait_graph *g, const ait_op *op, const ait_arg *args, uint32_t arg_count, ait_value_info *out,
                      uint32_t result_count) AIT_MUST_USE;
 
+bool ait_arg_equal(const ait_arg *a, const ait_arg *b); /* floats by bits, nested graphs by address */
 static inline ait_arg ait_arg_none(void) { return (ait_arg){.kind = AIT_ARG_NONE}; }
 static inline ait_arg ait_arg_value(uint32_t v) { return (ait_arg){.kind = AIT_ARG_VALUE, .as.value = v}; }
 static inline ait_arg ait_arg_int(int64_t i) { return (ait_arg){.kind = AIT_ARG_INT, .as.i = i}; }

@@ -11,7 +11,6 @@ enum { AIT_ARG_DEPTH_LIMIT = 16, AIT_GRAPH_DEPTH_LIMIT = 32, AIT_SYMBOL_LIMIT = 
 ait_status ait_graph_grow(ait_graph *g, void **data, size_t *capacity, size_t needed, size_t element_size) AIT_MUST_USE;
 /* Deep copy of an argument into the arena; nested graphs are kept by pointer. */
 ait_status ait_graph_copy_arg(ait_graph *g, const ait_arg *arg, ait_arg *out) AIT_MUST_USE;
-bool ait_arg_equal(const ait_arg *a, const ait_arg *b); /* floats by bits, nested graphs by address */
 
 /* Copies the symbol; its name must be new. */
 ait_status ait_graph_add_symbol(ait_graph *g, const ait_symbol *symbol) AIT_MUST_USE;

@@ -17,28 +17,6 @@ static uint64_t hash_arg(const ait_graph *g, const ait_arg *a, uint64_t seed) {
   }
 }
 
-static bool same_arg(const ait_arg *a, const ait_arg *b) {
-  if (a->kind != b->kind) return false;
-  switch (a->kind) {
-    case AIT_ARG_NONE: return true;
-    case AIT_ARG_VALUE: return a->as.value == b->as.value;
-    case AIT_ARG_INT:
-    case AIT_ARG_DTYPE: return a->as.i == b->as.i;
-    case AIT_ARG_FLOAT: return memcmp(&a->as.f, &b->as.f, sizeof a->as.f) == 0;
-    case AIT_ARG_BOOL: return a->as.b == b->as.b;
-    case AIT_ARG_STRING: return !strcmp(a->as.string, b->as.string);
-    case AIT_ARG_COMPLEX: return memcmp(a->as.complex, b->as.complex, sizeof a->as.complex) == 0;
-    case AIT_ARG_DIM: return a->as.dim == b->as.dim;
-    case AIT_ARG_GRAPH: return false;
-    case AIT_ARG_LIST:
-      if (a->count != b->count) return false;
-      for (uint32_t i = 0; i < a->count; ++i)
-        if (!same_arg(&a->as.list[i], &b->as.list[i])) return false;
-      return true;
-  }
-  return false;
-}
-
 static bool mergeable(const ait_node *n) {
   return !(n->flags & AIT_NODE_INPLACE) && !n->op->variadic &&
          !(n->op->traits & (AIT_OP_EFFECT | AIT_OP_MUTATES | AIT_OP_RANDOM | AIT_OP_HIGHER | AIT_OP_UNINIT));
@@ -47,7 +25,7 @@ static bool mergeable(const ait_node *n) {
 static bool same_node(const ait_graph *g, const ait_node *a, const ait_node *b) {
   if (a->op != b->op || a->arg_count != b->arg_count || a->result_count != b->result_count) return false;
   for (uint32_t i = 0; i < a->arg_count; ++i)
-    if (!same_arg(&a->args[i], &b->args[i])) return false;
+    if (!ait_arg_equal(&a->args[i], &b->args[i])) return false;
   for (uint32_t i = 0; i < a->result_count; ++i) {
     if ((a->results[i] == AIT_NO_INDEX) != (b->results[i] == AIT_NO_INDEX)) return false;
     if (a->results[i] != AIT_NO_INDEX && g->values[a->results[i]].dtype != g->values[b->results[i]].dtype) return false;
