@@ -24,6 +24,8 @@ if [ ! -s "$work/above" ] || ! grep -q '^ait_session_run$' "$work/rt"; then
 fi
 comm -12 "$work/above" "$work/rt" >"$work/found"
 complain "libait-rt holds symbols of the rooms above the neck" "$work/found"
+nm "$rt" | grep -oE '(onnx__|protobuf_c_)[a-z0-9_]*' | sort -u >"$work/found" || true
+complain "libait-rt holds ONNX's schema or needs protobuf-c" "$work/found"
 
 sed -n '/^ *#/d; s/^AIT_API.*[ *]\(ait_[a-z0-9_]*\)(.*/\1/p' "$include"/ait/*.h | sort -u >"$work/declared"
 for library in "$rt" "$full"; do
