@@ -36,3 +36,18 @@ foreach(file IN LISTS bench_files)
   list(APPEND bench_targets ${name})
 endforeach()
 add_custom_target(ait_benches DEPENDS ${bench_targets})
+
+# examples/custom_op: an application and a plugin with the same operator.
+if(TARGET ait_cli)
+  set(custom_op ${PROJECT_SOURCE_DIR}/examples/custom_op)
+  add_library(example_custom_op_plugin MODULE EXCLUDE_FROM_ALL ${custom_op}/foo.c)
+  target_link_libraries(example_custom_op_plugin PRIVATE ait_flags)
+  set_target_properties(example_custom_op_plugin PROPERTIES OUTPUT_NAME foo PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_executable(example_custom_op EXCLUDE_FROM_ALL ${custom_op}/app.c ${custom_op}/foo.c)
+  target_link_libraries(example_custom_op PRIVATE ait_flags ait)
+  set_target_properties(example_custom_op PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_dependencies(ait_tests example_custom_op example_custom_op_plugin)
+  add_test(NAME custom_op COMMAND ${PROJECT_SOURCE_DIR}/tests/cli/custom_op_test.sh $<TARGET_FILE:ait_cli> $<TARGET_FILE:example_custom_op>
+                                  $<TARGET_FILE:example_custom_op_plugin> ${PROJECT_SOURCE_DIR}/tests/data)
+  set_tests_properties(custom_op PROPERTIES TIMEOUT 300)
+endif()

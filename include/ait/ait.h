@@ -4,6 +4,7 @@
 
 #include <ait/backend.h>
 #include <ait/base.h>
+#include <ait/custom_op.h>
 #include <ait/data.h>
 #include <ait/model.h>
 #include <ait/session.h>

@@ -273,6 +273,9 @@ typedef struct ait_backend {
 /* A plugin exports this name; NULL when it does not speak abi_version. */
 typedef const ait_backend *(*ait_backend_query_fn)(uint32_t abi_version);
 #define AIT_BACKEND_QUERY_SYMBOL "ait_backend_query"
+/* One more backend, after the built-in ones, for the rest of the process. The table is kept, not copied. Thread-safe. Errors:
+ * invalid-argument (another ABI, the name is taken), limit (16 are enough). */
+AIT_API AIT_MUST_USE ait_status ait_backend_add(const ait_backend *backend);
 
 #ifdef __cplusplus
 }

@@ -7,8 +7,5 @@
 size_t ait_backend_count(void);
 const ait_backend *ait_backend_at(size_t index); /* in the order of backends.inc */
 const ait_backend *ait_backend_find(const char *name);
-/* One more backend, after the built-in ones, for the rest of the process: plugins, users' own, tests. The table is kept, not copied.
- * Thread-safe. Errors: invalid-argument (another ABI, the name is taken), limit (16 are enough). */
-ait_status ait_backend_add(const ait_backend *backend) AIT_MUST_USE;
 
 #endif

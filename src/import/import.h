@@ -5,10 +5,9 @@
 #include "ir/ir.h"
 
 typedef struct ait_import_options {
-  const char *model_name;        /* which program of an archive that holds several; NULL: the only one */
-  const char *const *custom_ops; /* names that the application registered, NULL-terminated; or NULL */
-  size_t memory_limit;           /* bytes that inflating and parsing may take; 0: 160 MiB and 32 times the file. Weights that are copied as
-                                  * they stand do not count, inflated ones have a limit of their own: 64 MiB or 100 times the file */
+  const char *model_name; /* which program of an archive that holds several; NULL: the only one */
+  size_t memory_limit;    /* bytes that inflating and parsing may take; 0: 160 MiB and 32 times the file. Weights that are copied as
+                           * they stand do not count, inflated ones have a limit of their own: 64 MiB or 100 times the file */
 } ait_import_options;
 
 typedef enum ait_file_kind {

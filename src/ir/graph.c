@@ -377,6 +377,18 @@ ait_status ait_graph_add_node(ait_graph *g, ait_node *before, const ait_op *op, 
   return AIT_OK;
 }
 
+ait_status ait_graph_add_result(ait_graph *g, ait_node *n, uint32_t value) {
+  AIT_TRY(check_results(g, n->op, n->name, &value, 1));
+  uint32_t *results = AIT_ARENA_ARRAY(g->arena, uint32_t, n->result_count + 1u);
+  if (!results) return AIT_OOM();
+  memcpy(results, n->results, n->result_count * sizeof *results);
+  results[n->result_count] = value;
+  g->values[value].def = n;
+  g->values[value].def_index = n->result_count++;
+  n->results = results;
+  return AIT_OK;
+}
+
 void ait_graph_remove_node(ait_graph *g, ait_node *n) {
   if (n->removed) return;
   unlink_node(g, n);

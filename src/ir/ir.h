@@ -74,6 +74,9 @@ const ait_op *ait_op_at(size_t id);
 const ait_op *ait_op_find(const char *name);
 /* "aten.add_.Tensor" -> add.Tensor with *out_inplace = true, when no row has the in-place name itself. NULL when unknown. */
 const ait_op *ait_op_find_inplace(const char *name, bool *out_inplace);
+/* The schema of an operator that the application registered, by the name its nodes carry; *out NULL when there is none. A node of it is
+ * still of the row "custom". custom_schema.c. Errors: invalid-argument (its schema). */
+ait_status ait_op_custom(const char *name, const ait_op **out) AIT_MUST_USE;
 /* Index of the parameter, or -1. */
 int32_t ait_op_param(const ait_op *op, const char *name);
 bool ait_op_runs(const ait_op *op); /* has a function in the reference interpreter */
@@ -173,6 +176,8 @@ ait_status ait_graph_set_metadata(ait_graph *g, uint32_t value, const ait_value_
 ait_status ait_graph_add_node(ait_graph *g, ait_node *before, const ait_op *op, const char *op_name, uint32_t flags, const ait_arg *args,
                               uint32_t arg_count, const uint32_t *results, uint32_t result_count, const char *name, uint32_t module,
                               ait_node **out) AIT_MUST_USE;
+/* One more result, behind the others; the value must have no definition. */
+ait_status ait_graph_add_result(ait_graph *g, ait_node *n, uint32_t value) AIT_MUST_USE;
 void ait_graph_remove_node(ait_graph *g, ait_node *n);                                    /* its results must have no uses */
 void ait_graph_move_node(ait_node *n, ait_node *before);                                  /* before == NULL: to the end */
 ait_status ait_graph_add_input(ait_graph *g, const ait_region_input *input) AIT_MUST_USE; /* strings copied */

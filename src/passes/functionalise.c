@@ -4,6 +4,7 @@
  *
  * Refused, by name: reads of a tensor after a write through what may or may not be a view of it (reshape, contiguous), writes
  * through expand, as_strided and other views without an inverse, and weights that share storage with one that is written. */
+#include "custom/custom.h"
 #include "passes/rewrite.h"
 
 enum { VIEW_DEPTH_LIMIT = 64, GRAPH_DEPTH_LIMIT = 32 };
@@ -207,6 +208,34 @@ static ait_status rewrite_inplace(functionaliser *f, ait_node *n, uint32_t targe
   return AIT_OK;
 }
 
+/* An operator of the application that writes into arguments: one more result for each of them, which the write then takes. The runtime
+ * makes copies when it sees those results. targets: the arguments as they were before they were replaced by their current contents. */
+static ait_status rewrite_custom(functionaliser *f, ait_node *n, const ait_op *schema, const uint32_t *targets) {
+  for (uint32_t i = 0; i < schema->param_count; ++i) {
+    if (!schema->params[i].written) continue;
+    if (n->args[i].kind != AIT_ARG_VALUE || f->g->values[targets[i]].type != AIT_TYPE_TENSOR)
+      return refuse(f, n, "an argument that it writes is no tensor");
+    uint32_t value;
+    ait_value_info info = f->g->values[targets[i]];
+    AIT_TRY(ait_graph_add_value(f->g, info.name, &info, &value));
+    AIT_TRY(ait_graph_add_result(f->g, n, value));
+    f->w = (ait_rewrite){.graph = f->g, .context = f->context, .at = n->next, .name = n->name, .module = n->module};
+    AIT_TRY(write_value(f, n, targets[i], value));
+    f->changed = true;
+  }
+  return AIT_OK;
+}
+
+/* What a custom node's schema says is written; *out NULL: nothing, or the node is functional already. */
+static ait_status writing_schema(const ait_node *n, const ait_op **out) {
+  *out = NULL;
+  if (!n->op->variadic || n->op->traits & AIT_OP_HIGHER) return AIT_OK;
+  AIT_TRY(ait_op_custom(n->op_name, out));
+  if (*out && (!((*out)->traits & AIT_OP_MUTATES) || n->result_count != (*out)->result_count || n->arg_count != (*out)->param_count))
+    *out = NULL;
+  return AIT_OK;
+}
+
 static ait_status functionalise_graph(ait_graph *g, const ait_pass_context *context, bool *changed, int depth);
 
 /* Nested graphs must be pure towards the outside. */
@@ -231,14 +260,20 @@ static ait_status visit(functionaliser *f, ait_node *n, int depth) {
   AIT_TRY(nested_graphs(f, n, depth));
   if (training_statistics(n)) return refuse(f, n, "it updates running statistics: the model was exported in training mode");
   if (n->op->traits & AIT_OP_MUTATES) return refuse(f, n, "it writes into its arguments in a way that is not modelled");
+  const ait_op *writing;
+  uint32_t targets[AIT_CUSTOM_PARAM_LIMIT];
+  AIT_TRY(writing_schema(n, &writing));
+  for (uint32_t i = 0; writing && i < n->arg_count; ++i) targets[i] = n->args[i].kind == AIT_ARG_VALUE ? n->args[i].as.value : AIT_NO_INDEX;
   for (uint32_t i = 0; i < n->arg_count; ++i) AIT_TRY(current_arg(f, n, &n->args[i], 0));
+  uint32_t results = n->result_count;
+  if (writing) AIT_TRY(rewrite_custom(f, n, writing, targets));
   if (n->flags & AIT_NODE_INPLACE) {
     if (target == AIT_NO_INDEX || n->result_count != 1 || f->g->values[target].type != AIT_TYPE_TENSOR)
       return refuse(f, n, "it does not write into a tensor");
     return rewrite_inplace(f, n, target);
   }
   bool view = n->op->traits & AIT_OP_VIEW, maybe = n->op->traits & AIT_OP_MAYBE_VIEW;
-  for (uint32_t i = 0; i < n->result_count; ++i) {
+  for (uint32_t i = 0; i < results; ++i) {
     uint32_t r = n->results[i];
     if (r == AIT_NO_INDEX) continue;
     bool from_tensor = target != AIT_NO_INDEX && alias_of(f, target);

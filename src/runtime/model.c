@@ -84,7 +84,8 @@ static ait_status choose_plan(ait_model *m, const ait_model_parts *parts) {
   ait_text_init(&reason, m->allocator);
   ait_status status = try_plans(m, parts, &reason);
   if (status && reason.length) {
-    status = ait_error_hint(status, "no plan of the file runs here either: %s", reason.data);
+    const char *first = ait_status_hint(status);
+    status = ait_error_hint(status, "%s%sno plan of the file runs here either: %s", first ? first : "", first ? "; " : "", reason.data);
   } else if (!status) {
     /* A plan further down the file than the first one that this CPU could take is news, too. */
     m->reason = ait_arena_strdup(&m->arena, reason.data ? reason.data : "", reason.length);

@@ -2,6 +2,7 @@
 #include "tune/put_json.h"
 #include "tune/tune.h"
 #include "backends/reference/reference.h"
+#include <ait/custom_op.h>
 
 void ait_string_free(char *text) { ait_free(ait_allocator_default(), text, text ? strlen(text) + 1 : 0); }
 
@@ -65,6 +66,16 @@ ait_status ait_ops(char **out) {
                    : op->dialects == AIT_DIALECT_CORE ? "core"
                                                       : "raw");
     ait_put_bool(&t, &first, "reference", runs_on_reference(op->name));
+    ait_text_printf(&t, "}");
+  }
+  for (size_t i = 0; i < ait_custom_op_count(); ++i) {
+    const ait_custom_op *op = ait_custom_op_at(i);
+    bool first = true;
+    ait_text_printf(&t, ",\n{");
+    ait_put_string(&t, &first, "name", op->name);
+    ait_put_string(&t, &first, "schema", op->schema);
+    ait_put_string(&t, &first, "dialects", "custom");
+    ait_put_bool(&t, &first, "reference", true);
     ait_text_printf(&t, "}");
   }
   ait_text_printf(&t, "\n]}\n");

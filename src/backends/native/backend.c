@@ -4,6 +4,7 @@
 #include "backends/dims.h"
 #include "backends/native/instance.h"
 #include "backends/native/lower.h"
+#include "backends/reference/reference.h"
 #include <stdio.h>
 
 void nat_probe(ait_probe *out) {
@@ -65,8 +66,9 @@ static void check_node(const ait_region *r, uint32_t i, ait_support *out) {
   operand_check c = {r, true};
   nat_each_value(n, check_operand, &c);
   if (!c.good) refuse(out, i, "operand-unknown", "an operand without a type", n->name);
-  if (!nat_has_kernel(r, n) && !nat_gives_sizes(r, n))
-    note(out, i, "op-not-in-native", "'%s' (%s) runs on the portable path", n->name != NULL ? n->name : "", n->op);
+  if (nat_has_kernel(r, n) || nat_gives_sizes(r, n)) return;
+  if (!ait_ref_find(n->op)) refuse(out, i, "op-unknown", "an operator that nothing here can run", n->op);
+  else note(out, i, "op-not-in-native", "'%s' (%s) runs on the portable path", n->name != NULL ? n->name : "", n->op);
 }
 
 ait_status nat_supports(const ait_region *region, ait_support *out) {

@@ -2,6 +2,7 @@
 #include "backends/native/program.h"
 
 #include "backends/dims.h"
+#include "backends/reference/reference.h"
 #include "backends/region_codec.h"
 
 static ait_status damaged(const char *what) { return ait_error(AIT_CODE_INVALID_MODEL, "blob of the native backend is damaged: %s", what); }
@@ -66,6 +67,15 @@ static ait_status check_records(const nat_program *p, const nat_header *h) {
     if (r->outputs[i].arg.kind == AIT_ARG_VALUE && r->outputs[i].arg.as.value >= r->value_count) return damaged("output");
   }
   return ait_dims_valid(r->dims, r->dim_count, r->symbol_count) ? AIT_OK : damaged("sizes");
+}
+
+/* An operator of the application may be registered where the plan was made, and not here. */
+static ait_status check_portable(const nat_program *p) {
+  for (uint32_t i = 0; i < p->step_count; ++i) {
+    const ait_region_node *n = &p->region->nodes[p->steps[i].node];
+    if (p->steps[i].kind == NAT_PORTABLE && !ait_ref_find(n->op)) return ait_ref_missing(n->name, n->op);
+  }
+  return AIT_OK;
 }
 
 /* ---- derived tables --------------------------------------------------------------------------------------------------------------*/
@@ -215,6 +225,7 @@ ait_status nat_program_load(const ait_load_context *context, nat_program **out) 
   ait_status status = AIT_OK;
   AIT_GOTO(map_sections(p, context));
   AIT_GOTO(check_records(p, context->blob));
+  AIT_GOTO(check_portable(p));
   AIT_GOTO(index_values(p));
   mark_channels_last(p);
   AIT_GOTO(fetch_weights(p));

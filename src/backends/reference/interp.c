@@ -17,9 +17,7 @@ static void note_use(const ait_region *region, uint32_t *last_use, const ait_arg
 static ait_status find_functions(const ait_region *region, ait_ref_fn *functions) {
   for (uint32_t n = 0; n < region->node_count; ++n) {
     functions[n] = ait_ref_find(region->nodes[n].op);
-    if (!functions[n])
-      return ait_error(AIT_CODE_UNSUPPORTED, "node '%s': the reference backend has no operator '%s'", region->nodes[n].name,
-                       region->nodes[n].op);
+    if (!functions[n]) return ait_ref_missing(region->nodes[n].name, region->nodes[n].op);
   }
   return AIT_OK;
 }
@@ -88,7 +86,7 @@ static ait_status run_function(ait_ref_call *call, ait_ref_fn fn) {
 ait_status ait_ref_run_node(const ait_region *region, const ait_region_node *node, ait_allocator a, ait_pool *pool, bool fp64,
                             const int64_t *symbol_values, const ait_ref_value *value_table, ait_ref_value *results) {
   ait_ref_fn fn = ait_ref_find(node->op);
-  if (!fn) return ait_error(AIT_CODE_UNSUPPORTED, "node '%s': the reference backend has no operator '%s'", node->name, node->op);
+  if (!fn) return ait_ref_missing(node->name, node->op);
   struct ait_ref_run run = {region, value_table, symbol_values, a, pool, fp64, 0, NULL};
   ait_ref_call call = {&run, region, node, results, a, pool, fp64};
   ait_status status = run_function(&call, fn);

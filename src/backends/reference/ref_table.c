@@ -1,6 +1,9 @@
 #include "backends/reference/reference.h"
 
+#include "custom/custom.h"
+
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define ait_ref_none ((ait_ref_fn)0)
@@ -26,15 +29,35 @@ static void make_order(void) {
   qsort(order, AIT_COUNT(rows), sizeof order[0], by_name);
 }
 
-ait_ref_fn ait_ref_find(const char *op) {
+static const ref_row *find_row(const char *op) {
   pthread_once(&order_once, make_order);
   size_t low = 0, high = AIT_COUNT(rows);
   while (low < high) {
     size_t mid = (low + high) / 2;
     int c = strcmp(op, rows[order[mid]].name);
-    if (c == 0) return rows[order[mid]].fn;
+    if (c == 0) return &rows[order[mid]];
     if (c < 0) high = mid;
     else low = mid + 1;
   }
   return NULL;
+}
+
+ait_ref_fn ait_ref_find(const char *op) {
+  const ref_row *row = find_row(op);
+  if (row) return row->fn;
+  return ait_custom_find(op) ? ait_ref_custom : NULL;
+}
+
+/* "aten::add.Tensor" is "aten.add.Tensor". */
+bool ait_ref_find_own(const char *op) {
+  char name[256];
+  const char *colons = strstr(op, "::");
+  if (!colons || strlen(op) >= sizeof name) return find_row(op) != NULL;
+  snprintf(name, sizeof name, "%.*s.%s", (int)(colons - op), op, colons + 2);
+  return find_row(name) != NULL;
+}
+
+ait_status ait_ref_missing(const char *node, const char *op) {
+  if (!ait_ref_find_own(op)) return ait_custom_missing(node, op);
+  return ait_error(AIT_CODE_UNSUPPORTED, "node '%s': the reference backend has no operator '%s'", node ? node : "", op);
 }

@@ -65,8 +65,12 @@ typedef ait_status (*ait_ref_fn)(ait_ref_call *call);
 #define AIT_OP(name, schema, dialects, traits, reference) ait_status ait_ref_##reference(ait_ref_call *call) AIT_MUST_USE;
 #include "ir/ops.inc"
 #undef AIT_OP
-/* ref_table.c: NULL when ops.inc says none, or the operator is unknown. */
+ait_status ait_ref_custom(ait_ref_call *call) AIT_MUST_USE; /* ops_custom.c: any operator that the application registered */
+/* ref_table.c: NULL when ops.inc says none, or the operator is unknown and not registered. */
 ait_ref_fn ait_ref_find(const char *op);
+bool ait_ref_find_own(const char *op); /* a row of ops.inc */
+/* The error for a node whose operator ait_ref_find does not find: unsupported. */
+ait_status ait_ref_missing(const char *node, const char *op) AIT_MUST_USE;
 
 /* ---- arguments by position. Errors name operator, node and argument (invalid-model). --------------------------------------------*/
 uint32_t ait_ref_arg_count(const ait_ref_call *call);

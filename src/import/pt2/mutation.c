@@ -81,10 +81,10 @@ static void write_statistics(classes *c, uint32_t base, const ait_node *n) {
   }
 }
 
-static void visit_plain(classes *c, uint32_t base, const ait_node *n) {
+static void visit_plain(classes *c, uint32_t base, const ait_node *n, const ait_op *schema) {
   bool in_place = n->flags & AIT_NODE_INPLACE, views = n->op->traits & (AIT_OP_VIEW | AIT_OP_MAYBE_VIEW);
   for (uint32_t p = 0; p < n->arg_count; ++p) {
-    const ait_param *param = &n->op->params[p];
+    const ait_param *param = &schema->params[p];
     bool written = param->written || (in_place && p == 0);
     bool shared = written || param->aliased || (views && p == 0);
     for (uint32_t r = 0; shared && r < n->result_count; ++r) {
@@ -146,15 +146,28 @@ static ait_status visit_higher(classes *c, uint32_t base, const ait_node *n, uin
   return status;
 }
 
+/* An operator of the application. Of one that is not registered nothing is known: it may write into whatever it gets. One that has a result
+ * for each argument it writes is functional. */
+static ait_status visit_custom(classes *c, uint32_t base, const ait_node *n) {
+  const ait_op *schema;
+  AIT_TRY(ait_op_custom(n->op_name, &schema));
+  if (!schema || schema->param_count != n->arg_count) {
+    visit context = {c, base};
+    ait_node_each_operand(n, mark_operand, &context);
+  } else if (n->result_count == schema->result_count) {
+    visit_plain(c, base, n, schema);
+  }
+  return AIT_OK;
+}
+
 static ait_status visit_graph(classes *c, const ait_graph *g, uint32_t base, uint32_t *next) {
   for (const ait_node *n = g->first; n; n = n->next) {
     if (n->op->traits & AIT_OP_HIGHER) {
       AIT_TRY(visit_higher(c, base, n, next));
-    } else if (n->op->variadic) { /* nothing is known of an application's operator: it may write into whatever it gets */
-      visit context = {c, base};
-      ait_node_each_operand(n, mark_operand, &context);
+    } else if (n->op->variadic) {
+      AIT_TRY(visit_custom(c, base, n));
     } else {
-      visit_plain(c, base, n);
+      visit_plain(c, base, n, n->op);
     }
   }
   return AIT_OK;

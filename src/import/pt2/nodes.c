@@ -44,7 +44,7 @@ static ait_status read_positional(ait_pt2_scope *scope, node_build *b) {
 }
 
 static ait_status read_arguments(ait_pt2_scope *scope, node_build *b) {
-  const ait_op *op = b->operator.op;
+  const ait_op *op = b->operator.schema ? b->operator.schema : b->operator.op;
   if (strcmp(op->name, "higher_order.with_effects") == 0) return read_effects(scope, b);
   if (op->variadic) return read_positional(scope, b);
   b->arg_count = op->param_count;
@@ -95,13 +95,13 @@ static ait_status reserve_results(ait_pt2_scope *scope, node_build *b) {
 
 /* A result that nothing uses is not named in the file: an in-place node's gets a value all the same, others are not produced. */
 static ait_status fill_results(ait_pt2_scope *scope, node_build *b) {
-  const ait_op *op = b->operator.op;
+  const ait_op *op = b->operator.schema ? b->operator.schema : b->operator.op;
   if (op->variadic) return AIT_OK;
   if (b->result_count > op->result_count) {
     return ait_error(AIT_CODE_INVALID_MODEL, "it has %u results, the operator gives %u", (unsigned)b->result_count,
                      (unsigned)op->result_count);
   }
-  bool writes = b->operator.flags & AIT_NODE_INPLACE ||(op->param_count && op->params[0].written);
+  bool writes = !b->operator.schema &&(b->operator.flags & AIT_NODE_INPLACE ||(op->param_count && op->params[0].written));
   while (b->result_count < op->result_count) {
     uint32_t *result = &b->results[b->result_count++];
     *result = AIT_NO_INDEX;

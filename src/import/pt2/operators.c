@@ -1,4 +1,5 @@
 /* From the target of a node to an operator of ops.inc. */
+#include "custom/custom.h"
 #include "import/pt2/pt2.h"
 
 /* Targets that are Python functions, not operators of a namespace. */
@@ -36,23 +37,6 @@ static bool is_known_namespace(const char *name) {
   return false;
 }
 
-/* "mylib::foo" and "mylib.foo" name the same. */
-static bool same_custom(const char *registered, const char *name) {
-  for (; *registered && *name; ++name) {
-    if (*name == '.' && registered[0] == ':' && registered[1] == ':') registered += 2;
-    else if (*registered++ != *name) return false;
-  }
-  return *registered == *name;
-}
-
-static bool is_registered(const ait_pt2_import *in, const char *name) {
-  const char *const *ops = in->options ? in->options->custom_ops : NULL;
-  for (; ops && *ops; ++ops) {
-    if (same_custom(*ops, name)) return true;
-  }
-  return false;
-}
-
 ait_status ait_pt2_find_operator(ait_pt2_import *in, const char *target, ait_pt2_operator *out) {
   bool in_place;
   *out = (ait_pt2_operator){0};
@@ -64,11 +48,11 @@ ait_status ait_pt2_find_operator(ait_pt2_import *in, const char *target, ait_pt2
   }
   out->op = ait_op_find("custom");
   if (!out->op) return ait_error(AIT_CODE_INTERNAL, "ops.inc has no row 'custom'");
-  if (is_registered(in, out->name)) return AIT_OK;
+  AIT_TRY(ait_op_custom(out->name, &out->schema));
+  if (out->schema) return AIT_OK;
   if (in->missing) return ait_map_put(in->missing, out->name, NULL);
   if (is_known_namespace(out->name)) {
     return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "operator '%s' is not known", out->name), "ait ops --missing %s", in->path);
   }
-  return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "custom operator '%s' is not registered", out->name),
-                        "register its kernel through the C API before loading the model");
+  return ait_custom_missing(NULL, out->name);
 }

@@ -63,9 +63,10 @@ ait_status ait_pt2_match(ait_pt2_scope *scope, const ait_op *op, const ait_json 
 
 /* ---- operators.c -----------------------------------------------------------------------------------------------------------------*/
 typedef struct ait_pt2_operator {
-  const ait_op *op; /* the "custom" row for operators of the application, and for unknown ones that are collected */
-  const char *name; /* in the arena */
-  uint32_t flags;   /* AIT_NODE_INPLACE */
+  const ait_op *op;     /* the "custom" row for operators of the application, and for unknown ones that are collected */
+  const char *name;     /* in the arena */
+  uint32_t flags;       /* AIT_NODE_INPLACE */
+  const ait_op *schema; /* of a registered custom operator; NULL for all others */
 } ait_pt2_operator;
 /* "torch.ops.aten.add_.Tensor". Errors: unsupported (unknown, or not registered), invalid-model (no operator at all). */
 ait_status ait_pt2_find_operator(ait_pt2_import *in, const char *target, ait_pt2_operator *out) AIT_MUST_USE;

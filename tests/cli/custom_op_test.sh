@@ -1,0 +1,49 @@
+#!/bin/sh
+# A model with a custom operator: custom_op_test.sh AIT APP PLUGIN DATA. The application and the plugin are examples/custom_op.
+set -u
+ait=$1 app=$2 plugin=$3 model=$4/pt2/golden/cust_t214.pt2
+work=$(mktemp -d "${TMPDIR:-/tmp}/ait-custom.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+bad=0
+
+# check CODE TEXT COMMAND…: exit code, and a basic regular expression in what it prints ("" takes anything).
+check() {
+  code=$1 text=$2
+  shift 2
+  "$@" >out 2>&1 </dev/null
+  got=$?
+  if [ $got -ne "$code" ] || { [ -n "$text" ] && ! grep -q -- "$text" out; }; then
+    echo "FAILED ($got, want $code; '$text'): $*"
+    sed 's/^/  | /' out
+    bad=1
+  fi
+}
+
+# x * 2 + (x + 1) of 1, 2, 4
+for backend in reference native eager; do
+  check 0 '^13$' "$app" "$model" $backend
+done
+check 3 "node 'foo': custom operator 'mylib.foo' is not registered" "$ait" run "$model" --random 1
+check 3 '^hint: .*--plugin' "$ait" run "$model" --random 1
+check 1 'mylib.foo' "$ait" ops --missing "$model"
+check 0 'nothing is missing' "$ait" ops --missing "$model" --plugin "$plugin"
+check 0 'mylib::foo' "$ait" ops --plugin "$plugin"
+check 0 '' "$ait" run "$model" --random 1 --plugin "$plugin" -o want.npz
+for backend in native eager reference; do
+  check 0 '' "$ait" run "$model" --random 1 --plugin "$plugin" --backend $backend -o got.npz
+  check 0 '' cmp want.npz got.npz
+done
+check 0 'custom "mylib.foo"(%x, %x, 2.0)' "$ait" opt "$model" --passes core --plugin "$plugin"
+check 0 '' "$ait" inspect "$model" --plugin "$plugin"
+check 0 op-not-in-native "$ait" explain "$model" --plugin "$plugin"
+check 0 'winner' "$ait" tune "$model" --random 1 --budget 3 --record none --plugin "$plugin" --plugin "$plugin" -o tuned.ait
+check 0 '' "$ait" run tuned.ait --random 1 --plugin "$plugin" -o got.npz
+check 0 '' cmp want.npz got.npz
+check 3 "custom operator 'mylib.foo' is not registered" "$ait" run tuned.ait --random 1
+check 3 '^hint: .*ait_custom_op_add' "$ait" run tuned.ait --random 1
+check 0 '^13$' "$app" tuned.ait
+check 3 "no plugin 'absent.so'" "$ait" ops --plugin absent.so
+echo text >text.so
+check 4 "cannot load plugin 'text.so'" "$ait" ops --plugin text.so
+exit $bad
