@@ -35,6 +35,7 @@ typedef struct region_builder {
   char names[RB_MAX][16];
   uint32_t user_count;
   uint64_t seed;
+  ait_option option; /* of the backend under test; key NULL: none */
 } region_builder;
 
 static inline float rb_random(region_builder *r) {
@@ -250,7 +251,7 @@ static inline void rb_compare(region_builder *r, const char *what, const char *b
   runner reference = {.allocator = ait_allocator_default()}, k = {.allocator = ait_allocator_default()};
   check_ok(runner_compile(&reference, "reference", &r->region, weights, NULL, 0), what);
   check_ok(runner_load(&reference, weights, UINT64_MAX), what);
-  check_ok(runner_compile(&k, backend, &r->region, weights, NULL, 0), what);
+  check_ok(runner_compile(&k, backend, &r->region, weights, &r->option, r->option.key != NULL), what);
   check_ok(runner_load(&k, weights, UINT64_MAX), what);
   ait_value inputs[RB_MAX], want[RB_MAX] = {{0}}, got[RB_MAX] = {{0}};
   rb_inputs(r, symbols, limit, inputs);

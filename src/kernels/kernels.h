@@ -127,6 +127,28 @@ size_t ait_conv_weight_bytes(int64_t groups, int64_t ic, int64_t oc, const int64
 void ait_pack_conv_weight(float *dst, const float *w, int64_t groups, int64_t ic, int64_t oc, const int64_t kernel[3],
                           const int64_t strides[5]);
 
+/* The same for kernels of 3 x 3 in H and W, stride 1, no dilation, one group, one depth, by Winograd's F(2x2, 3x3): 2.25 times fewer
+ * products; rounding errors grow by about as much. Weights: 16 packed matrices [OC/16][IC][16], ait_pack_winograd_weight. d.pad may be
+ * anything. */
+typedef struct ait_winograd_f32 {
+  ait_image_dims d;
+  int64_t ic, oc;
+  const float *x;
+  int64_t x_stride;
+  const float *w;
+  float *y;
+  int64_t y_stride;
+  ait_epilogue ep; /* residual_stride: between pixels */
+  int64_t row_parts, column_parts;
+} ait_winograd_f32;
+bool ait_winograd_fits(const ait_image_dims *d, int64_t groups);
+void ait_winograd_f32_plan(const ait_kernels *k, ait_winograd_f32 *c, int32_t threads);
+static inline int64_t ait_winograd_f32_units(const ait_winograd_f32 *c) { return c->row_parts * c->column_parts; }
+size_t ait_winograd_f32_scratch(const ait_kernels *k, const ait_winograd_f32 *c);
+/* Element (o, i, kh, kw) of w is at sum of index * strides. dst: ait_winograd_weight_bytes. Not for the run path. */
+size_t ait_winograd_weight_bytes(int64_t ic, int64_t oc);
+void ait_pack_winograd_weight(float *dst, const float *w, int64_t ic, int64_t oc, const int64_t strides[4]);
+
 /* y[pixel][c] = epilogue(sum x[tap][c / multiplier] w[tap][c]); c output channels. Weights [KD*KH*KW][C], dense. Unit: batch*OD*OH rows. */
 typedef struct ait_depthwise_f32 {
   ait_image_dims d;

@@ -106,6 +106,23 @@ static void conv(const ait_kernels *k, int64_t size, int64_t ic, int64_t oc, int
   free(x), free(w), free(y), free(bias);
 }
 
+/* GFLOP/s as a direct convolution would count them, so that the two lines compare. */
+static void winograd(const ait_kernels *k, int64_t batch, int64_t size, int64_t ic, int64_t oc) {
+  ait_image_dims d = square(size, 3, 1);
+  d.batch = batch;
+  int64_t pixels = batch * size * size;
+  float *x = floats(pixels * ic), *w = floats((int64_t)(ait_winograd_weight_bytes(ic, oc) / sizeof(float))), *y = floats(pixels * oc),
+        *bias = floats(oc);
+  ait_winograd_f32 c = {
+      .d = d, .ic = ic, .oc = oc, .x = x, .x_stride = ic, .w = w, .y = y, .y_stride = oc, .ep = {.bias = bias, .act = AIT_ACT_RELU}};
+  ait_winograd_f32_plan(k, &c, 1);
+  char what[64];
+  snprintf(what, sizeof what, "winograd %d * %dx%d %d -> %d", (int)batch, (int)size, (int)size, (int)ic, (int)oc);
+  line(k, what, k->winograd_f32, &c, ait_winograd_f32_units(&c), ait_winograd_f32_scratch(k, &c), 18.0 * (double)(pixels * oc * ic),
+       "GFLOP/s");
+  free(x), free(w), free(y), free(bias);
+}
+
 static void depthwise(const ait_kernels *k, int64_t size, int64_t c, int64_t stride) {
   ait_image_dims d = square(size, 3, stride);
   int64_t out = d.out[1] * d.out[2];
@@ -224,6 +241,12 @@ static void bench(const ait_kernels *k) {
   conv(k, 28, 128, 128, 3, 1);
   conv(k, 14, 256, 256, 3, 1);
   conv(k, 7, 512, 512, 3, 1);
+  winograd(k, 1, 56, 64, 64);
+  winograd(k, 1, 28, 128, 128);
+  winograd(k, 1, 14, 256, 256);
+  winograd(k, 1, 7, 512, 512);
+  winograd(k, 64, 4, 32, 64);
+  winograd(k, 64, 2, 64, 96);
   conv(k, 56, 64, 256, 1, 1);
   conv(k, 14, 1024, 256, 1, 1);
   conv(k, 56, 256, 512, 1, 2);

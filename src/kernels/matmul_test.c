@@ -4,6 +4,7 @@
 #include "kernels/template/tile_f32.inc"
 #include "kernels/template/gemm_f32.inc"
 #include "kernels/template/conv_f32.inc"
+#include "kernels/template/winograd_f32.inc"
 #include "kernels/ref/ref.h"
 #include "kernels/testing.h"
 
@@ -16,7 +17,8 @@ static size_t all_isas(test_isa *out) {
                          .tile_columns = NR * VL,
                          .pack_b_f32 = ait_k_pack_b_f32_wide16,
                          .gemm_f32 = ait_k_gemm_f32_wide16,
-                         .conv_f32 = ait_k_conv_f32_wide16}};
+                         .conv_f32 = ait_k_conv_f32_wide16,
+                         .winograd_f32 = ait_k_winograd_f32_wide16}};
   return n;
 }
 
@@ -174,6 +176,60 @@ static void check_conv(const test_isa *isa, ait_image_dims d, int64_t groups, in
   test_buffer_free(&x), test_buffer_free(&w), test_buffer_free(&y), test_buffer_free(&bias), test_buffer_free(&residual);
 }
 
+/* A 4 x 4 input patch takes part in each output, and the transformations add up to four of its values. */
+static void check_winograd(const test_isa *isa, int64_t batch, int64_t h, int64_t w, int64_t pad, int64_t ic, int64_t oc) {
+  ait_image_dims d = {batch, {1, h, w}, {1, h + 2 * pad - 2, w + pad - 1}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, pad, pad}};
+  if (d.out[1] < 1 || d.out[2] < 1) return;
+  assert_true(ait_winograd_fits(&d, 1));
+  const int64_t in_pixels = batch * h * w, out_pixels = batch * d.out[1] * d.out[2];
+  const int64_t xs = ic + (test_random(3) ? 0 : 3), ys = oc + (test_random(3) ? 0 : 5), rs = oc + test_random(2),
+                strides[4] = {ic * 9, 9, 3, 1};
+  test_buffer x = test_buffer_random(in_pixels * xs), weight = test_buffer_random(oc * ic * 9), y = test_buffer_create(out_pixels * ys),
+              bias = test_buffer_random(oc), residual = test_buffer_random(out_pixels * rs);
+  float *packed = test_aligned(ait_winograd_weight_bytes(ic, oc));
+  ait_pack_winograd_weight(packed, weight.data, ic, oc, strides);
+  ait_winograd_f32 c = {.d = d,
+                        .ic = ic,
+                        .oc = oc,
+                        .x = x.data,
+                        .x_stride = xs,
+                        .w = packed,
+                        .y = y.data,
+                        .y_stride = ys,
+                        .ep = random_epilogue(&bias, &residual, rs)};
+  ait_winograd_f32_plan(&isa->table, &c, 1 + (int32_t)test_random(4));
+  if (test_random(2)) c.row_parts = 1 + test_random(3), c.column_parts = 1 + test_random(3);
+  run_units(isa->table.winograd_f32, &c, ait_winograd_f32_units(&c), ait_winograd_f32_scratch(&isa->table, &c));
+  for (int64_t p = 0; p < out_pixels; ++p) {
+    int64_t at[3] = {0, p / d.out[2] % d.out[1], p % d.out[2]}, n = p / d.out[2] / d.out[1];
+    for (int64_t o = 0; o < ys; ++o) {
+      const float *got = y.data + p * ys + o;
+      if (o >= oc) {
+        assert_true(test_is_pattern(got));
+        continue;
+      }
+      double magnitude, acc = ref_conv_at(&d, x.data, xs, weight.data, 1, ic, oc, n, at, o, &magnitude);
+      TEST_NEAR((double)*got, ref_epilogue(acc, o, &c.ep, (double)residual.data[p * rs + o]), 1e-6 * (4 * (double)ic + magnitude + 1),
+                "%s winograd %dx%d pad %d ic %d oc %d pixel %d channel %d", isa->name, (int)h, (int)w, (int)pad, (int)ic, (int)oc, (int)p,
+                (int)o);
+    }
+  }
+  free(packed);
+  test_buffer_free(&x), test_buffer_free(&weight), test_buffer_free(&y), test_buffer_free(&bias), test_buffer_free(&residual);
+}
+
+static void winograd(void **state) {
+  AIT_UNUSED(state);
+  test_isa isas[8];
+  size_t count = all_isas(isas);
+  for (size_t t = 0; t < count; ++t) {
+    for (int64_t n = 1; n <= 33; ++n)
+      check_winograd(&isas[t], 1 + test_random(3), 1 + test_random(9), 1 + test_random(9), test_random(3), n, 34 - n);
+    check_winograd(&isas[t], 2, 17, 21, 1, 64, 96); /* several blocks */
+    check_winograd(&isas[t], 1, 7, 7, 1, 330, 40);  /* the reduction in two blocks */
+  }
+}
+
 static void conv_random(void **state) {
   AIT_UNUSED(state);
   test_isa isas[8];
@@ -257,7 +313,7 @@ static void gemm_not_finite(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gemm_small),  cmocka_unit_test(gemm_large),  cmocka_unit_test(gemm_batched),
+      cmocka_unit_test(gemm_small),  cmocka_unit_test(gemm_large),  cmocka_unit_test(gemm_batched),    cmocka_unit_test(winograd),
       cmocka_unit_test(conv_random), cmocka_unit_test(conv_shapes), cmocka_unit_test(gemm_not_finite),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,3 +150,71 @@ void ait_pack_conv_weight(float *dst, const float *w, int64_t groups, int64_t ic
                 dst[j] = o < ocg ? w[(g * ocg + o) * strides[0] + i * strides[1] + kd * strides[2] + kh * strides[3] + kw * strides[4]] : 0;
               }
 }
+
+/* ---- Winograd ------------------------------------------------------------------------------------------------------------------------*/
+bool ait_winograd_fits(const ait_image_dims *d, int64_t groups) {
+  bool square = d->kernel[0] == 1 && d->kernel[1] == 3 && d->kernel[2] == 3 && groups == 1 && d->in[0] == 1 && d->out[0] == 1;
+  for (int i = 0; i < 3; ++i) square = square && d->stride[i] == 1 && d->dilation[i] == 1;
+  return square && d->pad[0] == 0;
+}
+
+/* A block's transformed values should stay in the second cache (512 KiB and more), but a block of few tiles reads all weights for little.
+ */
+#define WINOGRAD_BLOCK_BYTES 393216
+ait_winograd_shape ait_winograd_shape_of(const ait_winograd_f32 *c) {
+  const ait_image_dims *d = &c->d;
+  ait_winograd_shape s = {.tiles_h = ceil_div(d->out[1], 2), .tiles_w = ceil_div(d->out[2], 2), .ocp = ait_panels(c->oc) * AIT_PANEL};
+  s.tiles = d->batch * s.tiles_h * s.tiles_w;
+  int64_t fit = WINOGRAD_BLOCK_BYTES / (64 * (c->ic + s.ocp));
+  s.block = most(1, least(s.tiles, most(48, least(fit, 240)) / 12 * 12));
+  /* one more line per plane: planes that lie a multiple of 4096 bytes apart would share cache sets */
+  s.v_plane = ceil_div(s.block * c->ic, AIT_PANEL) * AIT_PANEL + AIT_PANEL;
+  s.m_plane = s.block * s.ocp + AIT_PANEL;
+  s.v_offset = ait_tile_scratch_layout(c->ic / AIT_BLOCK_K + 1, AIT_BLOCK_PIXELS, true, 0).total;
+  s.m_offset = s.v_offset + up64((size_t)(16 * s.v_plane) * sizeof(float));
+  s.total = s.m_offset + up64((size_t)(16 * s.m_plane) * sizeof(float));
+  return s;
+}
+
+void ait_winograd_f32_plan(const ait_kernels *k, ait_winograd_f32 *c, int32_t threads) {
+  ait_winograd_shape s = ait_winograd_shape_of(c);
+  choose_grid(s.tiles, k->tile_rows, ait_panels(c->oc), panel_step(k), 16.0 * (double)s.tiles * (double)c->ic * (double)c->oc, threads,
+              &c->row_parts, &c->column_parts);
+}
+
+size_t ait_winograd_f32_scratch(const ait_kernels *k, const ait_winograd_f32 *c) {
+  (void)k;
+  return ait_winograd_shape_of(c).total;
+}
+
+size_t ait_winograd_weight_bytes(int64_t ic, int64_t oc) { return 16 * ait_packed_b_bytes(ic, oc); }
+
+/* G g G' with G = [1 0 0; 1/2 1/2 1/2; 1/2 -1/2 1/2; 0 0 1]. */
+static void winograd_weight(const double g[3][3], double u[16]) {
+  double t[4][3];
+  for (int x = 0; x < 3; ++x) {
+    t[0][x] = g[0][x];
+    t[1][x] = (g[0][x] + g[1][x] + g[2][x]) / 2;
+    t[2][x] = (g[0][x] - g[1][x] + g[2][x]) / 2;
+    t[3][x] = g[2][x];
+  }
+  for (int y = 0; y < 4; ++y) {
+    u[4 * y] = t[y][0];
+    u[4 * y + 1] = (t[y][0] + t[y][1] + t[y][2]) / 2;
+    u[4 * y + 2] = (t[y][0] - t[y][1] + t[y][2]) / 2;
+    u[4 * y + 3] = t[y][2];
+  }
+}
+
+void ait_pack_winograd_weight(float *dst, const float *w, int64_t ic, int64_t oc, const int64_t strides[4]) {
+  int64_t matrix = (int64_t)(ait_packed_b_bytes(ic, oc) / sizeof(float));
+  for (int64_t o = 0; o < ait_panels(oc) * AIT_PANEL; ++o)
+    for (int64_t i = 0; i < ic; ++i) {
+      double g[3][3] = {{0}}, u[16];
+      for (int y = 0; y < 3 && o < oc; ++y)
+        for (int x = 0; x < 3; ++x) g[y][x] = (double)w[o * strides[0] + i * strides[1] + y * strides[2] + x * strides[3]];
+      winograd_weight(g, u);
+      float *to = dst + (o / AIT_PANEL * ic + i) * AIT_PANEL + o % AIT_PANEL;
+      for (int e = 0; e < 16; ++e) to[e * matrix] = (float)u[e];
+    }
+}

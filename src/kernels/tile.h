@@ -38,6 +38,16 @@ typedef struct ait_tile_scratch {
 } ait_tile_scratch;
 ait_tile_scratch ait_tile_scratch_layout(int64_t pieces, int64_t rows, bool packed, int64_t border_floats);
 bool ait_gemm_packs_left(const ait_gemm_f32 *g, int64_t rows, int64_t panels);
+
+/* Winograd: tiles of 2 x 2 outputs, and where the transformed values of a block of them lie. */
+typedef struct ait_winograd_shape {
+  int64_t tiles_h, tiles_w, tiles;  /* of an image; of the batch */
+  int64_t block;                    /* tiles at a time */
+  int64_t ocp;                      /* OC rounded up to panels */
+  int64_t v_plane, m_plane;         /* floats of one of the 16 planes */
+  size_t v_offset, m_offset, total; /* scratch: the product's own first */
+} ait_winograd_shape;
+ait_winograd_shape ait_winograd_shape_of(const ait_winograd_f32 *c);
 /* Part `index` of `parts` of [0, count) in steps of `step`. */
 void ait_part_range(int64_t count, int64_t parts, int64_t index, int64_t step, int64_t *begin, int64_t *end);
 

@@ -100,12 +100,17 @@ static bool option_is(const ait_compile_options *o, const char *key, const char 
 }
 
 static ait_status native_compile(const ait_region *region, const ait_compile_options *options, ait_blob *out) {
-  uint32_t flags = option_is(options, "layout", "nchw") ? NAT_NCHW : 0;
-  return nat_compile(region, options, flags, !option_is(options, "fuse", "off"), !option_is(options, "pack", "load"), out);
+  nat_choices choices = {.flags = option_is(options, "layout", "nchw") ? NAT_NCHW : 0,
+                         .fuse = !option_is(options, "fuse", "off"),
+                         .pack = !option_is(options, "pack", "load"),
+                         .winograd = option_is(options, "winograd", "off")  ? NAT_WINOGRAD_OFF
+                                     : option_is(options, "winograd", "on") ? NAT_WINOGRAD_ON
+                                                                            : NAT_WINOGRAD_AUTO};
+  return nat_compile(region, options, &choices, out);
 }
 
 ait_status nat_compile_eager(const ait_region *region, const ait_compile_options *options, ait_blob *out) {
-  return nat_compile(region, options, NAT_EAGER | NAT_NCHW, false, false, out);
+  return nat_compile(region, options, &(nat_choices){.flags = NAT_EAGER | NAT_NCHW}, out);
 }
 
 ait_status nat_load(const ait_load_context *context, void **out_loaded) {
@@ -119,11 +124,13 @@ void nat_unload(void *loaded) { nat_program_unload(loaded); }
 
 static const char *const layouts[] = {"auto", "nchw", NULL};
 static const char *const switches[] = {"on", "off", NULL};
+static const char *const algorithms[] = {"auto", "on", "off", NULL};
 static const char *const packings[] = {"compile", "load", NULL};
 static const ait_knob knobs[] = {
     {"layout", "order of images in memory: auto keeps channels last where operators want it, nchw converts at each of them", "auto",
      layouts},
     {"fuse", "element-wise chains and epilogues as one step", "on", switches},
+    {"winograd", "3 x 3 convolutions with 16 products for 4 outputs: auto by the number of channels", "auto", algorithms},
     {"pack", "weights in kernel order: in the file, or made when first run (smaller file, slower start)", "compile", packings},
     {0},
 };

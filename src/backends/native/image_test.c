@@ -78,6 +78,46 @@ static void one_conv(uint64_t seed, bool transposed, const char *backend) {
   free(r);
 }
 
+/* Any image and padding, channels beside multiples of vectors and panels; weights packed in the blob and when first run. */
+static void one_winograd(uint64_t seed, const char *knob, const char *value) {
+  static const int64_t depths[] = {1, 5, 16, 17, 40, 64};
+  region_builder *r = malloc(sizeof *r);
+  rb_init(r);
+  r->seed = seed * 6151 + 1;
+  r->option = (ait_option){knob, value};
+  int64_t ic = depths[pick(r, 0, 5)], oc = depths[pick(r, 0, 5)], pad[2], size[2], shape[2];
+  for (int d = 0; d < 2; ++d) {
+    pad[d] = pick(r, 0, 2);
+    size[d] = pick(r, pad[d] > 0 ? 1 : 3, 11);
+    shape[d] = size[d] + 2 * pad[d] - 2;
+  }
+  int64_t batch = pick(r, 1, 3), ones[2] = {1, 1}, none[2] = {0, 0};
+  ait_dim in[] = {D(batch), D(ic), D(size[0]), D(size[1])}, out[] = {D(batch), D(oc), D(shape[0]), D(shape[1])};
+  uint32_t x = rb_input(r, AIT_F32, in, 4), w = rb_weight(r, 0.3f, 0, SHAPE(D(oc), D(ic), D(3), D(3))),
+           bias = rb_weight(r, 1, 0, SHAPE(D(oc))), z = rb_input(r, AIT_F32, out, 4);
+  uint32_t y = rb_node(
+      r, "conv",
+      ARGS(rb_v(x), rb_v(w), rb_v(bias), ints(r, ones, 2), ints(r, pad, 2), ints(r, ones, 2), rb_i(1), rb_b(false), ints(r, none, 2)),
+      AIT_F32, out, 4);
+  if (pick(r, 0, 1)) y = rb_node(r, "add", ARGS(rb_v(z), rb_v(y)), AIT_F32, out, 4);
+  if (pick(r, 0, 1)) y = rb_node(r, "silu", ARGS(rb_v(y)), AIT_F32, out, 4);
+  rb_output(r, y);
+  char what[96];
+  snprintf(what, sizeof what, "winograd %llu with %s=%s: ic %lld oc %lld", (unsigned long long)seed, knob, value, (long long)ic,
+           (long long)oc);
+  rb_compare(r, what, "native", (const int64_t[]){0}, 0, 3e-5);
+  rb_deinit(r);
+  free(r);
+}
+
+static void test_winograd(void **state) {
+  AIT_UNUSED(state);
+  for (uint64_t i = 0; i < SHAPES; ++i) {
+    one_winograd(i, "winograd", i % 8 == 0 ? "off" : "on");
+    if (i % 4 == 0) one_winograd(i, "pack", "load");
+  }
+}
+
 static void test_convolutions(void **state) {
   AIT_UNUSED(state);
   for (uint64_t i = 0; i < SHAPES; ++i) {
@@ -190,7 +230,7 @@ static void test_attention(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_pools), cmocka_unit_test(test_upsample),
-                                     cmocka_unit_test(test_attention)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_winograd), cmocka_unit_test(test_convolutions), cmocka_unit_test(test_pools),
+                                     cmocka_unit_test(test_upsample), cmocka_unit_test(test_attention)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -460,6 +460,7 @@ static ait_status product_step(nat_lower *l, uint32_t node, const op_row *row) {
   s.p = e->p;
   s.q = e->q;
   s.residual_after = e->residual_after;
+  if (row->kind == NAT_CONV && nat_takes_winograd(l, n)) s.flags |= NAT_STEP_WINOGRAD;
   if (l->pack) AIT_TRY(nat_pack_node(l, n, row->kind));
   return finish_step(l, &s, &l->region->nodes[e->last]);
 }
@@ -591,8 +592,14 @@ static void release(nat_lower *l) {
   ait_free(l->allocator, l->jobs, l->job_capacity * sizeof *l->jobs);
 }
 
-ait_status nat_compile(const ait_region *region, const ait_compile_options *options, uint32_t flags, bool fuse, bool pack, ait_blob *out) {
-  nat_lower l = {.region = region, .options = options, .allocator = options->allocator, .flags = flags, .fuse = fuse, .pack = pack};
+ait_status nat_compile(const ait_region *region, const ait_compile_options *options, const nat_choices *choices, ait_blob *out) {
+  nat_lower l = {.region = region,
+                 .options = options,
+                 .allocator = options->allocator,
+                 .flags = choices->flags,
+                 .fuse = choices->fuse,
+                 .pack = choices->pack,
+                 .winograd = choices->winograd};
   ait_arena_init(&l.arena, l.allocator);
   ait_status status = analyse(&l);
   if (status == AIT_OK) status = group_nodes(&l);

@@ -23,6 +23,8 @@ typedef struct nat_pack_job {
   ait_tensor tensor; /* where it lies */
 } nat_pack_job;
 
+typedef enum nat_winograd { NAT_WINOGRAD_OFF = 0, NAT_WINOGRAD_AUTO, NAT_WINOGRAD_ON } nat_winograd;
+
 typedef struct nat_lower {
   const ait_region *region;
   const ait_compile_options *options;
@@ -30,6 +32,7 @@ typedef struct nat_lower {
   ait_arena arena; /* all tables below but the growing ones */
   uint32_t flags;
   bool fuse, pack;
+  nat_winograd winograd;
   /* per value */
   uint32_t *uses, *def_node, *last_user, *input_of;
   bool *is_static;
@@ -70,7 +73,13 @@ bool nat_gives_sizes(const ait_region *region, const ait_region_node *node);
 typedef void (*nat_value_fn)(void *ctx, uint32_t value);
 /* Every value that the node reads, lists included. */
 void nat_each_value(const ait_region_node *node, nat_value_fn fn, void *ctx);
-ait_status nat_compile(const ait_region *region, const ait_compile_options *options, uint32_t flags, bool fuse, bool pack,
+/* The knobs. flags: of nat_header. */
+typedef struct nat_choices {
+  uint32_t flags;
+  bool fuse, pack;
+  nat_winograd winograd;
+} nat_choices;
+ait_status nat_compile(const ait_region *region, const ait_compile_options *options, const nat_choices *choices,
                        ait_blob *out) AIT_MUST_USE;
 bool nat_same_dims(const ait_region *region, uint32_t a, uint32_t b); /* the same shape whatever the symbols are */
 static inline const ait_region_value *nat_value(const nat_lower *l, uint32_t v) { return &l->region->values[v]; }
@@ -92,6 +101,8 @@ bool nat_ew_act(const ait_region *region, const ait_region_node *node, ait_act *
 bool nat_constant(nat_lower *l, uint32_t value, ait_tensor *out);
 void nat_pack_fill(const ait_kernels *k, const nat_pack *pack, const ait_tensor *t, void *dst);
 /* Packs for the node's step. */
+/* The convolution should run on winograd_f32. */
+bool nat_takes_winograd(nat_lower *l, const ait_region_node *node);
 ait_status nat_pack_node(nat_lower *l, const ait_region_node *n, nat_kind kind) AIT_MUST_USE;
 
 #endif

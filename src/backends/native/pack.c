@@ -64,6 +64,8 @@ size_t nat_pack_bytes(nat_pack_kind kind, const int64_t dims[6]) {
   switch (kind) {
     case NAT_PACK_MATRIX: return ait_packed_b_bytes(dims[0], dims[1]);
     case NAT_PACK_CONV: return dims[0] > 0 ? ait_conv_weight_bytes(dims[0], dims[1], dims[2], &dims[3]) : 0;
+    case NAT_PACK_WINOGRAD:
+      return dims[0] == 1 && dims[3] == 1 && dims[4] == 3 && dims[5] == 3 ? ait_winograd_weight_bytes(dims[1], dims[2]) : 0;
     case NAT_PACK_DEPTHWISE: return (size_t)(taps * dims[2]) * sizeof(float);
     case NAT_PACK_TRANSPOSED: return dims[0] > 0 ? (size_t)dims[0] * ait_packed_b_bytes(dims[1] / dims[0], taps * (dims[2] / dims[0])) : 0;
   }
@@ -154,6 +156,7 @@ void nat_pack_fill(const ait_kernels *k, const nat_pack *pack, const ait_tensor 
       weight_strides(t, strides);
       ait_pack_conv_weight(dst, t->data, d[0], d[1], d[2], &d[3], strides);
       break;
+    case NAT_PACK_WINOGRAD: ait_pack_winograd_weight(dst, t->data, d[1], d[2], t->strides); break;
     case NAT_PACK_DEPTHWISE: pack_depthwise(t, d, dst); break;
     case NAT_PACK_TRANSPOSED: pack_transposed(t, d, dst); break;
   }
@@ -177,6 +180,31 @@ static ait_status pack_as_matrix(nat_lower *l, uint32_t value, bool rows_are_out
   return nat_pack_request(l, NAT_PACK_MATRIX, &t, dims);
 }
 
+/* The numbers of argument `arg` are all `want`. */
+static bool all_are(const nat_lower *l, const ait_region_node *n, uint32_t arg, int64_t want) {
+  if (arg >= n->arg_count) return false;
+  const ait_arg *a = &n->args[arg];
+  int64_t v;
+  if (a->kind != AIT_ARG_LIST) return const_int(l, a, &v) && v == want;
+  for (uint32_t i = 0; i < a->count; ++i) {
+    if (!const_int(l, &a->as.list[i], &v) || v != want) return false;
+  }
+  return a->count > 0;
+}
+
+/* auto: with few channels the transformations cost more than the products they save; beyond 128 Ki weights per tap their transformed form
+ * (16 numbers for 9) streams from memory at batch 1 (measured on Zen 3: 512 -> 512 on 7 x 7 pixels gains nothing, 256 -> 256 on 14 x 14
+ * takes half). */
+bool nat_takes_winograd(nat_lower *l, const ait_region_node *n) {
+  ait_tensor w;
+  if (l->winograd == NAT_WINOGRAD_OFF || n->arg_count < 7 || n->args[1].kind != AIT_ARG_VALUE) return false;
+  bool reversed = n->arg_count > 7 && (n->args[7].kind != AIT_ARG_BOOL || n->args[7].as.b);
+  if (reversed || !all_are(l, n, 3, 1) || !all_are(l, n, 5, 1) || !all_are(l, n, 6, 1)) return false;
+  if (!nat_constant(l, n->args[1].as.value, &w) || w.rank != 4 || w.shape[2] != 3 || w.shape[3] != 3) return false;
+  int64_t ic = w.shape[1], oc = w.shape[0];
+  return l->winograd == NAT_WINOGRAD_ON || (ic >= 16 && oc >= 16 && ic * oc <= (int64_t)1 << 17);
+}
+
 static ait_status pack_conv(nat_lower *l, const ait_region_node *n) {
   ait_tensor t;
   uint32_t value = n->args[1].as.value;
@@ -187,6 +215,7 @@ static ait_status pack_conv(nat_lower *l, const ait_region_node *n) {
   int64_t dims[6] = {groups, reversed ? t.shape[0] : t.shape[1] * groups, reversed ? t.shape[1] * groups : t.shape[0], 1, 1, 1};
   for (int32_t d = 2; d < t.rank; ++d) dims[6 - t.rank + d] = t.shape[d];
   bool depthwise = !reversed && groups > 1 && t.shape[1] == 1 && dims[2] % groups == 0;
+  if (nat_takes_winograd(l, n)) return nat_pack_request(l, NAT_PACK_WINOGRAD, &t, dims);
   return nat_pack_request(l, reversed ? NAT_PACK_TRANSPOSED : depthwise ? NAT_PACK_DEPTHWISE : NAT_PACK_CONV, &t, dims);
 }
 

@@ -243,6 +243,21 @@ static ait_status direct_conv(nat_bind *b, const nat_step *s, const conv *c) {
   return conv_pointers(b, c, &args->ep);
 }
 
+static ait_status winograd_conv(nat_bind *b, const nat_step *s, const conv *c) {
+  nat_view w;
+  if (!ait_winograd_fits(&c->d, c->groups)) return nat_error(b, AIT_CODE_INVALID_MODEL, "the convolution is none for Winograd");
+  AIT_TRY(conv_weight(b, s, c, NAT_PACK_WINOGRAD, &w));
+  ait_winograd_f32 k = {.d = c->d, .ic = c->ic, .oc = c->oc, .x_stride = c->x.stride, .y_stride = c->y.image.stride, .ep = c->ep}, *args;
+  ait_winograd_f32_plan(b->kernels, &k, b->threads);
+  nat_work work = {b->kernels->winograd_f32, "conv, Winograd", ait_winograd_f32_units(&k), conv_macs(c, c->d.out) * 0.012,
+                   ait_winograd_f32_scratch(b->kernels, &k)};
+  AIT_TRY(nat_emit(b, &work, &k, sizeof k, &args));
+  AIT_TRY(NAT_POINTER(b, args->x, &c->x.view));
+  AIT_TRY(NAT_POINTER(b, args->w, &w));
+  AIT_TRY(NAT_POINTER(b, args->y, &c->y.image.view));
+  return conv_pointers(b, c, &args->ep);
+}
+
 static ait_status depthwise_conv(nat_bind *b, const nat_step *s, const conv *c) {
   nat_view w;
   AIT_TRY(conv_weight(b, s, c, NAT_PACK_DEPTHWISE, &w));
@@ -300,7 +315,11 @@ ait_status nat_prepare_conv(nat_bind *b, const nat_step *s) {
   AIT_TRY(conv_arguments(b, s, &c));
   if (nat_count(&c.y.image.view) > 0) {
     bool depthwise = !c.transposed && c.groups > 1 && c.ic == c.groups;
-    AIT_TRY(c.transposed ? transposed_conv(b, s, &c) : depthwise ? depthwise_conv(b, s, &c) : direct_conv(b, s, &c));
+    bool winograd = !c.transposed && (s->flags & NAT_STEP_WINOGRAD) != 0;
+    AIT_TRY(winograd       ? winograd_conv(b, s, &c)
+            : c.transposed ? transposed_conv(b, s, &c)
+            : depthwise    ? depthwise_conv(b, s, &c)
+                           : direct_conv(b, s, &c));
   }
   return image_done(b, &c.y);
 }

@@ -29,8 +29,9 @@ typedef enum nat_int_op {
   NAT_INT_OP_COUNT
 } nat_int_op;
 
-enum {                       /* nat_step.flags */
-       NAT_STEP_STATIC = 1u, /* depends on weights and sizes only: runs once per bound shape */
+enum {                         /* nat_step.flags */
+       NAT_STEP_STATIC = 1u,   /* depends on weights and sizes only: runs once per bound shape */
+       NAT_STEP_WINOGRAD = 2u, /* a convolution by winograd_f32, its weight packed for that */
 };
 
 enum {                 /* nat_header.flags */
@@ -63,6 +64,7 @@ typedef enum nat_pack_kind {
   NAT_PACK_MATRIX = 1, /* [N/16][K][16]; dims K, N */
   NAT_PACK_CONV,       /* ait_pack_conv_weight; dims groups, IC, OC, KD, KH, KW */
   NAT_PACK_DEPTHWISE,  /* [KD*KH*KW][C]; dims C, KD, KH, KW */
+  NAT_PACK_WINOGRAD,   /* ait_pack_winograd_weight; dims 1, IC, OC, 1, 3, 3 */
   NAT_PACK_TRANSPOSED, /* per group [IC/g] x [KD*KH*KW*OC/g] as MATRIX; dims groups, IC, OC, KD, KH, KW */
 } nat_pack_kind;
 
