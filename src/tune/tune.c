@@ -25,7 +25,7 @@ typedef struct tuner {
   ait_record *record;
   ait_trial_context x;
   int32_t threads;
-  char key[128]; /* what all trials of this run share: model, data, machine, version */
+  char key[128]; /* what all trials of this run share: model, data, machine, build */
   double start;
   bool answered;        /* the oracle has run */
   bool finished_before; /* the record holds a whole run with this budget */
@@ -63,7 +63,7 @@ static ait_status make_key(tuner *t) {
   }
   char machine[600], names[256];
   ait_cpu_names(ait_cpu_features() & t->options.cpu_mask, names, sizeof names);
-  snprintf(machine, sizeof machine, "%s|%s|%d|%s|%g|%g|%g|%llu", ait_cpu_model(), names, ait_cpu_count(), ait_version(), t->options.rtol,
+  snprintf(machine, sizeof machine, "%s|%s|%d|%s|%g|%g|%g|%llu", ait_cpu_model(), names, ait_cpu_count(), ait_build_id(), t->options.rtol,
            t->options.atol, t->options.trial_seconds, (unsigned long long)t->options.trial_bytes);
   snprintf(t->key, sizeof t->key, "%016llx-%016llx-%016llx", (unsigned long long)model, (unsigned long long)ait_tune_cases_hash(&t->cases),
            (unsigned long long)ait_hash(machine, strlen(machine), 2));
