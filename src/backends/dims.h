@@ -2,10 +2,8 @@
 #ifndef AIT_SRC_BACKENDS_DIMS_H
 #define AIT_SRC_BACKENDS_DIMS_H
 
+#include "tensor/tensor.h" /* ait_dim_eval */
 #include <ait/backend.h>
-
-/* Evaluates with symbol values (INT64_MIN: unbound). false: unbound, unknown, overflow, division by zero. Lives in src/tensor/dims.c. */
-bool ait_dim_eval(const ait_dim_expr *dims, const int64_t *symbol_values, ait_dim d, int64_t *out);
 
 /* A table from untrusted bytes: known operators, children before parents, symbols that exist. */
 bool ait_dims_valid(const ait_dim_expr *dims, uint32_t count, uint32_t symbol_count);

@@ -79,11 +79,35 @@ static void print_outputs(const run_state *r) {
   cli_table_deinit(&table);
 }
 
-static void print_profile(const run_state *r) {
+/* Freed by the caller; NULL when there is no memory. */
+static ait_step_time *profile(const run_state *r, size_t *out_count) {
   size_t n = ait_session_profile(r->session, NULL, 0);
   ait_step_time *steps = calloc(n + 1, sizeof *steps);
+  *out_count = steps ? ait_session_profile(r->session, steps, n) : 0;
+  return steps;
+}
+
+static struct json_object *profile_json(const run_state *r) {
+  size_t n;
+  ait_step_time *steps = profile(r, &n);
+  struct json_object *list = json_object_new_array();
+  for (size_t i = 0; i < n; ++i) {
+    struct json_object *o = json_object_new_object();
+    json_object_object_add(o, "op", json_object_new_string(steps[i].op ? steps[i].op : ""));
+    json_object_object_add(o, "kernel", json_object_new_string(steps[i].kernel ? steps[i].kernel : ""));
+    json_object_object_add(o, "module", json_object_new_string(steps[i].module ? steps[i].module : ""));
+    json_object_object_add(o, "calls", json_object_new_int64((int64_t)steps[i].calls));
+    json_object_object_add(o, "seconds", json_object_new_double(steps[i].seconds));
+    json_object_array_add(list, o);
+  }
+  free(steps);
+  return list;
+}
+
+static void print_profile(const run_state *r) {
+  size_t n;
+  ait_step_time *steps = profile(r, &n);
   if (!steps) return;
-  n = ait_session_profile(r->session, steps, n);
   double total = 0;
   for (size_t i = 0; i < n; ++i) total += steps[i].seconds;
   cli_table table;
@@ -168,6 +192,7 @@ static int report_run(run_state *r, int64_t right, int64_t rows) {
     struct json_object *o = json_object_new_object();
     json_object_object_add(o, "backend", json_object_new_string(ait_session_backend(r->session)));
     json_object_object_add(o, "seconds", json_object_new_double(r->seconds));
+    if (cli_flag(args, "profile")) json_object_object_add(o, "steps", profile_json(r));
     if (rows) json_object_object_add(o, "right", json_object_new_int64(right));
     if (rows) json_object_object_add(o, "rows", json_object_new_int64(rows));
     if (rows) json_object_object_add(o, "accuracy", json_object_new_double((double)right / (double)rows));

@@ -1,6 +1,7 @@
 /* Sessions timed in turn: ait_bench. */
 #include "tune/put_json.h"
 #include "tune/stats.h"
+#include "tune/stopwatch.h"
 #include "tune/tune.h"
 
 enum { MAX_ROUNDS = 2000 };
@@ -8,43 +9,25 @@ enum { MAX_ROUNDS = 2000 };
 typedef struct lane {
   const ait_bench_entry *entry;
   ait_value *outputs;
-  uint32_t inner; /* calls in one measurement */
+  ait_stopwatch watch;
   double *times;
 } lane;
 
-static ait_status measure(lane *l, double *out, bool *clean) {
-  int64_t voluntary, before, after;
-  ait_clock_switches(&voluntary, &before);
-  double start = ait_clock_seconds();
-  for (uint32_t i = 0; i < l->inner; ++i) {
-    for (size_t k = 0; k < l->entry->output_count; ++k) l->outputs[k] = (ait_value){0};
-    AIT_TRY(ait_session_run(l->entry->session, l->entry->inputs, l->entry->input_count, l->outputs, l->entry->output_count));
-  }
-  *out = (ait_clock_seconds() - start) / l->inner;
-  ait_clock_switches(&voluntary, &after);
-  *clean = before == after;
-  return AIT_OK;
-}
-
-/* A few calls first; then as many calls in a measurement as make 200 us. */
-static ait_status warm_up(lane *l) {
-  double seconds = 0, start = ait_clock_seconds();
-  bool clean;
-  l->inner = 1;
-  for (int i = 0; i < 20 && (i < 3 || ait_clock_seconds() - start < 0.1); ++i) AIT_TRY(measure(l, &seconds, &clean));
-  if (seconds < 200e-6) l->inner = (uint32_t)(200e-6 / (seconds + 1e-9)) + 1;
-  return AIT_OK;
+static ait_status call(void *ctx) {
+  lane *l = ctx;
+  for (size_t k = 0; k < l->entry->output_count; ++k) l->outputs[k] = (ait_value){0};
+  return ait_session_run(l->entry->session, l->entry->inputs, l->entry->input_count, l->outputs, l->entry->output_count);
 }
 
 static ait_status run_rounds(lane *lanes, size_t count, double min_seconds, uint32_t *rounds, uint32_t *dropped) {
   double end = ait_clock_seconds() + min_seconds * (double)count;
-  for (size_t k = 0; k < count; ++k) AIT_TRY(warm_up(&lanes[k]));
+  for (size_t k = 0; k < count; ++k) AIT_TRY(ait_stopwatch_warm_up(&lanes[k].watch));
   while (*rounds < MAX_ROUNDS && (*rounds < 5 || ait_clock_seconds() < end)) {
     bool all_clean = true;
     for (size_t i = 0; i < count; ++i) {
       size_t k = (i + *rounds) % count;
       bool clean;
-      AIT_TRY(measure(&lanes[k], &lanes[k].times[*rounds], &clean));
+      AIT_TRY(ait_stopwatch_measure(&lanes[k].watch, &lanes[k].times[*rounds], &clean));
       all_clean &= clean;
     }
     if (all_clean || *dropped > 4 * (*rounds + 1)) ++*rounds;
@@ -78,7 +61,7 @@ static ait_status bench(const ait_bench_entry *entries, size_t count, double min
   uint32_t rounds = 0, dropped = 0;
   ait_status status = AIT_OK;
   for (size_t k = 0; k < count; ++k) {
-    lanes[k] = (lane){.entry = &entries[k], .times = times + k * MAX_ROUNDS};
+    lanes[k] = (lane){.entry = &entries[k], .times = times + k * MAX_ROUNDS, .watch = {call, &lanes[k], 1, 1}};
     lanes[k].outputs = ait_alloc_zero(a, (entries[k].output_count + 1) * sizeof(ait_value), _Alignof(ait_value));
     if (!lanes[k].outputs) status = AIT_OOM();
   }

@@ -2,6 +2,7 @@
  * oracle's answers; its result comes back through a pipe. */
 #include "tune/candidate.h"
 #include "tune/stats.h"
+#include "tune/stopwatch.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,8 +12,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static const double warm_up_seconds = 0.2, shortest_sample = 200e-6;
 
 /* ---- building --------------------------------------------------------------------------------------------------------------------*/
 ait_status ait_built_create(const ait_trial_context *x, const ait_candidate *c, ait_built *out) {
@@ -40,50 +39,24 @@ typedef struct runner {
   const ait_tune_cases *cases;
   ait_value *outputs;
   size_t measured, next; /* the first cases are the user's samples: called in turn */
-  uint32_t inner;        /* calls in one measurement */
+  ait_stopwatch watch;
 } runner;
 
-static ait_status call(runner *r) {
+static ait_status call(void *ctx) {
+  runner *r = ctx;
   const ait_tune_case *c = &r->cases->items[r->next];
   r->next = (r->next + 1) % r->measured;
   for (size_t k = 0; k < r->cases->output_count; ++k) r->outputs[k] = (ait_value){0};
   return ait_session_run(r->session, c->inputs, c->input_count, r->outputs, r->cases->output_count);
 }
 
-/* Seconds of one call. *out_clean: this thread was not descheduled meanwhile. */
-static ait_status measure(runner *r, double *out_seconds, bool *out_clean) {
-  int64_t voluntary, before, after;
-  ait_clock_switches(&voluntary, &before);
-  double start = ait_clock_seconds();
-  for (uint32_t i = 0; i < r->inner; ++i) AIT_TRY(call(r));
-  *out_seconds = (ait_clock_seconds() - start) / r->inner;
-  ait_clock_switches(&voluntary, &after);
-  *out_clean = before == after;
-  return AIT_OK;
-}
-
-/* Until three measurements in a row agree within 5 %, or time is over; sets how many calls make a measurement long enough for the clock. */
-static ait_status warm_up(runner *r) {
-  double start = ait_clock_seconds(), last = 0, seconds = 0;
-  bool clean;
-  r->inner = 1;
-  for (int agree = 0; agree < 3;) {
-    AIT_TRY(measure(r, &seconds, &clean));
-    agree = last > 0 && seconds < 1.05 * last && seconds > 0.95 * last ? agree + 1 : 0;
-    last = seconds;
-    if (ait_clock_seconds() - start > warm_up_seconds) break;
-  }
-  if (seconds > 0 && seconds < shortest_sample) r->inner = (uint32_t)(shortest_sample / seconds) + 1;
-  r->inner = (r->inner + (uint32_t)r->measured - 1) / (uint32_t)r->measured * (uint32_t)r->measured; /* whole rounds over the samples */
-  return AIT_OK;
-}
-
 static ait_status open_runner(const ait_trial_context *x, ait_model *model, int32_t threads, runner *r) {
   ait_session_options so;
   ait_session_options_init(&so);
   so.threads = threads;
-  *r = (runner){.cases = x->cases, .inner = 1};
+  *r = (runner){.cases = x->cases};
   for (size_t i = 0; i < x->cases->count && x->cases->items[i].measured; ++i) r->measured = i + 1;
+  r->watch = (ait_stopwatch){call, r, (uint32_t)r->measured, 1};
   r->outputs = ait_alloc_zero(ait_allocator_default(), (x->cases->output_count + 1) * sizeof *r->outputs, _Alignof(ait_value));
   return r->outputs ? ait_session_create(model, &so, &r->session) : AIT_OOM();
 }
@@ -107,12 +80,12 @@ static ait_status try_candidate(const ait_trial_context *x, const ait_candidate 
   snprintf(out->reason, sizeof out->reason, "%s", error.reason);
   if (!error.pass) return AIT_OK;
   AIT_TRY(ait_session_reset(r.session));
-  AIT_TRY(warm_up(&r));
+  AIT_TRY(ait_stopwatch_warm_up(&r.watch));
   double end = ait_clock_seconds() + seconds;
   do {
     bool clean;
     double t;
-    AIT_TRY(measure(&r, &t, &clean));
+    AIT_TRY(ait_stopwatch_measure(&r.watch, &t, &clean));
     if (clean || out->dropped >= 4 * (out->sample_count + 1))
       out->samples[out->sample_count++] = t; /* a busy machine: better noisy than nothing */
     else ++out->dropped;
@@ -232,7 +205,7 @@ static ait_status contest(const job *j, ait_contest *out) {
     *j->at_work = k;
     AIT_TRY(ait_built_create(j->x, j->candidates[k], &built[k]));
     AIT_TRY(open_runner(j->x, built[k].model, j->candidates[k]->threads, &r[k]));
-    AIT_TRY(warm_up(&r[k]));
+    AIT_TRY(ait_stopwatch_warm_up(&r[k].watch));
   }
   double end = ait_clock_seconds() + j->seconds;
   out->count = j->count;
@@ -243,7 +216,7 @@ static ait_status contest(const job *j, ait_contest *out) {
       uint32_t k = (i + out->rounds) % j->count; /* nobody always goes first */
       bool one;
       *j->at_work = k;
-      AIT_TRY(measure(&r[k], &times[k], &one));
+      AIT_TRY(ait_stopwatch_measure(&r[k].watch, &times[k], &one));
       clean &= one;
     }
     if (!clean && out->dropped < 4 * (out->rounds + 1)) {

@@ -1,0 +1,20 @@
+/* Times calls of a session: one way for trials, contests and `ait bench`. */
+#ifndef AIT_SRC_TUNE_STOPWATCH_H
+#define AIT_SRC_TUNE_STOPWATCH_H
+
+#include "base/base.h"
+
+typedef struct ait_stopwatch {
+  ait_status (*call)(void *ctx);
+  void *ctx;
+  uint32_t round; /* calls that belong together, as one over each sample */
+  uint32_t inner; /* calls in one measurement; set by warm_up to a multiple of `round` */
+} ait_stopwatch;
+
+/* Until three measurements in a row agree within 5 %, or 0.2 s are over; then chooses how many calls make a measurement long enough for the
+ * clock (200 us). */
+ait_status ait_stopwatch_warm_up(ait_stopwatch *watch) AIT_MUST_USE;
+/* Seconds of one call. *out_clean: this thread was not descheduled meanwhile. */
+ait_status ait_stopwatch_measure(ait_stopwatch *watch, double *out_seconds, bool *out_clean) AIT_MUST_USE;
+
+#endif
