@@ -1,5 +1,5 @@
 # Thin: each line calls a tool that can be called alone.
-.PHONY: demo test check build bench lint fuzz docs setup setup-all asan tsan python clean
+.PHONY: demo test check build bench lint fuzz fuzz-graphs docs setup setup-all asan tsan python clean
 JOBS ?= $(shell nproc)
 
 # Installs what is missing, builds, and runs the main job on the bundled model.
@@ -36,6 +36,15 @@ fuzz: setup-all
 	cmake --preset fuzz -DAIT_FUZZ_SECONDS=$(FUZZ_SECONDS) > /dev/null
 	cmake --build --preset fuzz --target ait_fuzzers -j $(JOBS)
 	ctest --test-dir build/fuzz --output-on-failure -j $(JOBS)
+
+# Random graphs through every pass and backend against the oracle, for SECONDS from seed SEED (a night: SECONDS=3600). Failures are shrunk to
+# build/fuzz-graphs/*.txt.
+SECONDS ?= 60
+SEED ?= 1
+fuzz-graphs: build
+	cmake --build --preset release --target ait_graph_fuzz -j $(JOBS)
+	mkdir -p build/fuzz-graphs
+	build/release/bin/ait_graph_fuzz --seconds $(SECONDS) --seed $(SEED) --failures 10 --out build/fuzz-graphs
 
 # Front-end and differential tests against PyTorch.
 python: setup-all build

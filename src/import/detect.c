@@ -17,6 +17,16 @@ static bool is_onnx(const uint8_t *data, size_t size) {
   return next == 0x12 || next == 0x1a || next == 0x22 || next == 0x2a || next == 0x32 || next == 0x3a || next == 0x42;
 }
 
+/* Comments and blank lines, then "graph ". */
+static bool is_text(const uint8_t *data, size_t size) {
+  size_t i = 0;
+  while (i < size && (data[i] == '#' || data[i] == '\n')) {
+    while (i < size && data[i] != '\n') ++i;
+    i += i < size;
+  }
+  return size - i > 7 && memcmp(data + i, "graph \"", 7) == 0;
+}
+
 ait_status ait_import_detect(const char *path, ait_file_kind *out) {
   ait_allocator a = ait_allocator_default();
   ait_file_map *map;
@@ -27,6 +37,7 @@ ait_status ait_import_detect(const char *path, ait_file_kind *out) {
   if (size >= 4 && (memcmp(data, "PK\3\4", 4) == 0 || memcmp(data, "PK\5\6", 4) == 0)) *out = ait_pt2_kind(a, data, size);
   else if (is_safetensors(data, size)) *out = AIT_FILE_SAFETENSORS;
   else if (is_onnx(data, size)) *out = AIT_FILE_ONNX;
+  else if (is_text(data, size)) *out = AIT_FILE_TEXT;
   ait_file_map_release(map);
   return AIT_OK;
 }

@@ -18,7 +18,8 @@ typedef enum ait_file_kind {
   AIT_FILE_SAFETENSORS,
   AIT_FILE_TORCHSCRIPT,
   AIT_FILE_CHECKPOINT,
-  AIT_FILE_AOTI
+  AIT_FILE_AOTI,
+  AIT_FILE_TEXT /* a graph as `ait opt` prints it: no weights */
 } ait_file_kind;
 /* By content, not by name. */
 ait_status ait_import_detect(const char *path, ait_file_kind *out) AIT_MUST_USE;

@@ -40,7 +40,7 @@ static double reference(ait_ew_op op, double a, double b, double c, double p, do
     case AIT_EW_CLAMP: return a < p ? p : a > q ? q : a;
     case AIT_EW_NEG: return -a;
     case AIT_EW_ABS: return fabs(a);
-    case AIT_EW_SIGN: return isnan(a) ? a : (a > 0) - (a < 0);
+    case AIT_EW_SIGN: return (a > 0) - (a < 0);
     case AIT_EW_SQRT: return sqrt(a);
     case AIT_EW_RSQRT: return 1 / sqrt(a);
     case AIT_EW_RECIPROCAL: return 1 / a;

@@ -67,8 +67,19 @@ static ait_status lower_graph(ait_graph *g, const ait_pass_context *context, boo
   return status;
 }
 
+/* In a core graph nothing writes: an in-place node would lose its write. */
+static ait_status only_pure(const ait_graph *g) {
+  for (const ait_node *n = g->first; n; n = n->next) {
+    if (!(n->flags & AIT_NODE_INPLACE) && !(n->op->traits & AIT_OP_MUTATES)) continue;
+    return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "node '%s' (%s) writes into its operand", n->name ? n->name : "?", n->op_name),
+                          "run the pass 'functionalise' before");
+  }
+  return AIT_OK;
+}
+
 /* Nested graphs stay raw inside (they are pure by now): the portable path runs them. */
 ait_status ait_pass_lower(ait_graph *g, const ait_pass_context *context, bool *changed) {
+  AIT_TRY(only_pure(g));
   AIT_TRY(lower_graph(g, context, changed));
   g->dialect = AIT_DIALECT_CORE;
   return AIT_OK;

@@ -63,12 +63,22 @@ static ait_status clamp(simplifier *s, uint32_t *out) {
   return AIT_OK;
 }
 
+/* Equal shapes do not tell: what is cut off at one end may have been added at the other. */
+static ait_status no_pads(simplifier *s, uint32_t *out) {
+  int64_t pads[AIT_MAX_RANK];
+  uint32_t count;
+  if (!ait_arg_as_ints(s->g, &s->n->args[1], pads, &count)) return AIT_OK;
+  for (uint32_t i = 0; i < count; ++i)
+    if (pads[i] != 0) return AIT_OK;
+  return same_shape(s, out);
+}
+
 static const struct {
   const char *op;
   simplify_fn run;
 } rows[] = {
     {"cast", same_dtype}, {"reshape", reshape}, {"expand", same_shape}, {"slice", same_shape}, {"permute", permute},
-    {"cat", single_cat},  {"mul", times_one},   {"div", times_one},     {"clamp", clamp},      {"pad", same_shape},
+    {"cat", single_cat},  {"mul", times_one},   {"div", times_one},     {"clamp", clamp},      {"pad", no_pads},
 };
 
 ait_status ait_pass_simplify(ait_graph *g, const ait_pass_context *context, bool *changed) {

@@ -33,6 +33,21 @@ static ait_status open_artifact(ait_allocator a, const char *path, ait_graph **o
   return status;
 }
 
+/* Text as `ait opt` writes it. It names weights and does not hold them: what needs their contents says so. */
+static ait_status open_text(ait_allocator a, const char *path, ait_graph **out) {
+  char *text;
+  size_t length;
+  AIT_TRY(ait_file_read(a, path, (size_t)64 << 20, &text, &length));
+  ait_status status = ait_graph_parse(a, text, length, out);
+  if (status == AIT_OK) status = ait_graph_verify(*out);
+  ait_free(a, text, length + 1);
+  if (status == AIT_OK && !(*out)->weights) status = ait_weight_store_create(a, &(*out)->weights);
+  if (status == AIT_OK) return AIT_OK;
+  ait_graph_destroy(*out);
+  *out = NULL;
+  return status;
+}
+
 ait_status ait_graph_open(const char *path, const ait_load_options *options, ait_graph **out) {
   ait_load_options defaults;
   if (!options) ait_load_options_init(&defaults), options = &defaults;
@@ -42,6 +57,7 @@ ait_status ait_graph_open(const char *path, const ait_load_options *options, ait
   ait_import_options import = {.model_name = options->model_name};
   if (kind == AIT_FILE_PT2 || kind == AIT_FILE_AOTI || kind == AIT_FILE_UNKNOWN)
     return ait_import_pt2(options->allocator, path, &import, out);
+  if (kind == AIT_FILE_TEXT) return open_text(options->allocator, path, out);
   if (kind == AIT_FILE_AIT) return open_artifact(options->allocator, path, out);
   return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "cannot import '%s': %s", path, kind_text(kind)),
                         "save an exported program: torch.export.save(torch.export.export(model, args), \"model.pt2\")");

@@ -109,7 +109,7 @@ ait_status nat_pointer(nat_bind *b, void **where, const nat_view *view) {
   }
   if (b->is_static && root->kind != NAT_ROOT_STATIC) return nat_error(b, AIT_CODE_INTERNAL, "a static step depends on data");
   uint32_t now = (uint32_t)b->call_count[b->is_static] - 1;
-  if (root->kind == NAT_ROOT_STATIC && !b->is_static) now = NAT_NONE - 1; /* stays to the end */
+  if (root->kind == NAT_ROOT_STATIC && !b->is_static) now = NAT_FOREVER;
   if (root->first_call == NAT_NONE) root->first_call = now;
   if (root->last_call < now) root->last_call = now;
   void *pending = b->pending;
@@ -157,6 +157,7 @@ bool nat_dies_here(const nat_bind *b, const nat_step *s, uint32_t i, const nat_v
   uint32_t value = b->program->ids[s->in_begin + i];
   if (root->kind != own_kind(b) || b->program->last_step[value] != b->step || root->last_step != b->step) return false;
   if (b->program->flags & NAT_EAGER) return false;
+  if (root->last_call == NAT_FOREVER) return false; /* steps of runs read it, though this static one is the last in order */
   return view->offset == 0 && nat_size(view) == root->bytes;
 }
 

@@ -69,6 +69,7 @@ typedef struct nat_plan {
 } nat_plan;
 
 /* ---- binding -----------------------------------------------------------------------------------------------------------------------*/
+#define NAT_FOREVER (NAT_NONE - 1) /* a root's last call: read by every run */
 typedef enum nat_root_kind { NAT_ROOT_ARENA = 0, NAT_ROOT_STATIC, NAT_ROOT_INPUT, NAT_ROOT_OUTPUT, NAT_ROOT_CONST } nat_root_kind;
 
 typedef struct nat_root {

@@ -4,7 +4,6 @@
 #include "backends/dims.h"
 #include <stdlib.h>
 
-#define FOREVER (NAT_NONE - 1)
 
 /* ---- where results should lie --------------------------------------------------------------------------------------------------*/
 static ait_status push_root(nat_bind *b, nat_root root, uint32_t *out) {
@@ -179,7 +178,7 @@ static ait_status hand_over_outputs(nat_bind *b, nat_view *settled) {
     nat_root *root = &b->roots[v->root];
     if (b->outputs[i].kind != AIT_VALUE_TENSOR) {
       if (root->first_call == NAT_NONE) root->first_call = 0;
-      root->last_call = FOREVER;
+      root->last_call = NAT_FOREVER;
       describe(r, v, v->root); /* the offset in the arena is added by finish */
       continue;
     }
@@ -235,7 +234,7 @@ static ait_status lay_out(nat_bind *b, nat_root_kind kind, size_t *out_bytes) {
   for (uint32_t i = 0; i < b->root_count; ++i) {
     const nat_root *r = &b->roots[i];
     if (r->kind != kind || r->first_call == NAT_NONE) continue;
-    all[count++] = (placement){i, share ? r->first_call : 0, share ? r->last_call : FOREVER, ait_align_up(r->bytes, 64), 0};
+    all[count++] = (placement){i, share ? r->first_call : 0, share ? r->last_call : NAT_FOREVER, ait_align_up(r->bytes, 64), 0};
   }
   qsort(all, count, sizeof *all, larger_first);
   size_t total = 0;

@@ -26,17 +26,19 @@ static bool image_of(const nat_view *v, image *out) {
   for (int32_t d = 2; d < v->rank; ++d) out->size[3 - v->rank + d] = v->shape[d];
   if (nat_count(v) == 0) return true;
   int64_t inner = 1, stride = 0;
+  bool known = false; /* an expanded dim has a stride of 0: not the same as none seen yet */
   for (int32_t k = v->rank - 1; k >= 1; --k) {
     int32_t d = k == 1 ? 0 : k; /* W, H, D, then N */
     if (v->shape[d] == 1) continue;
-    if (stride == 0) {
+    if (!known) {
       if (v->strides[d] % inner != 0) return false;
       stride = v->strides[d] / inner;
+      known = true;
     }
     if (v->strides[d] != stride * inner) return false;
     inner *= v->shape[d];
   }
-  if (stride == 0) stride = v->shape[1];
+  if (!known) stride = v->shape[1];
   out->stride = stride;
   return stride >= v->shape[1] && (v->shape[1] == 1 || v->strides[1] == 1);
 }

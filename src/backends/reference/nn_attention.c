@@ -170,7 +170,7 @@ static ait_status attention_run(ait_ref_call *call, attention *a, bool gqa, uint
   AIT_GOTO(ait_nn_arg(call, 2, &a->v));
   AIT_GOTO(set_shapes(call, a, gqa));
   AIT_GOTO(set_mask(call, a, ait_ref_tensor_or_null(call, mask)));
-  if (isnan(a->scale)) a->scale = 1 / sqrt((double)a->width);
+  if (isnan(a->scale)) a->scale = a->width > 0 ? 1 / sqrt((double)a->width) : 1; /* heads without elements: scores of 0 */
   int64_t shape[AIT_MAX_RANK];
   memcpy(shape, a->lead, sizeof shape);
   shape[a->lead_rank] = a->queries, shape[a->lead_rank + 1] = a->value_width;

@@ -60,8 +60,12 @@ static void product_sink(void *ctx, int64_t batch, int64_t i0, int64_t j0, int64
 static bool rows_merge(const product *p) {
   for (int32_t d = 0; d < p->batch_rank; ++d)
     if (p->b.strides[d] != 0 && p->b.shape[d] != 1) return false;
-  for (int32_t d = 0; d < p->batch_rank; ++d)
-    if (p->a.shape[d] != 1 && p->a.strides[d] != p->a.strides[d + 1] * p->a.shape[d + 1]) return false;
+  int64_t step = p->a.strides[p->batch_rank] * p->m;
+  for (int32_t d = p->batch_rank - 1; d >= 0; --d) {
+    if (p->a.shape[d] == 1) continue; /* its stride means nothing */
+    if (p->a.strides[d] != step) return false;
+    step *= p->a.shape[d];
+  }
   return true;
 }
 

@@ -1,0 +1,20 @@
+# Differential fuzzing of graphs (tests/graphs): a minute for CI, `make fuzz-graphs SECONDS=3600` for the night.
+set(AIT_GRAPH_FUZZ_SECONDS 60 CACHE STRING "Seconds that ctest lets the fuzzer of graphs run")
+set(graphs ${PROJECT_SOURCE_DIR}/tests/graphs)
+add_library(ait_graph_fuzz_parts STATIC EXCLUDE_FROM_ALL ${graphs}/domains.c ${graphs}/generate.c ${graphs}/recipes_core.c
+                                                         ${graphs}/recipes_raw.c ${graphs}/check.c ${graphs}/shrink.c)
+target_link_libraries(ait_graph_fuzz_parts PUBLIC ait_static)
+add_executable(ait_graph_fuzz EXCLUDE_FROM_ALL ${graphs}/main.c)
+target_link_libraries(ait_graph_fuzz PRIVATE ait_graph_fuzz_parts)
+add_dependencies(ait_tests ait_graph_fuzz)
+add_test(NAME graphs/fuzz COMMAND ait_graph_fuzz --seconds ${AIT_GRAPH_FUZZ_SECONDS} --out ${CMAKE_BINARY_DIR})
+set_tests_properties(graphs/fuzz PROPERTIES TIMEOUT 600 LABELS "fuzz")
+add_executable(graph_fuzz_test EXCLUDE_FROM_ALL ${graphs}/graph_fuzz_test.c)
+target_link_libraries(graph_fuzz_test PRIVATE ait_graph_fuzz_parts PkgConfig::CMOCKA)
+set_target_properties(graph_fuzz_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+add_dependencies(ait_tests graph_fuzz_test)
+add_test(NAME graphs/fuzz_itself COMMAND graph_fuzz_test)
+# Graphs that failed once, as the fuzzer saved them: each stands for the fault that it showed.
+file(GLOB saved CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/data/graphs/*.txt)
+add_test(NAME graphs/saved COMMAND ait_graph_fuzz --replay ${saved})
+set_tests_properties(graphs/fuzz_itself graphs/saved PROPERTIES TIMEOUT 300)
