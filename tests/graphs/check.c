@@ -15,7 +15,8 @@
 const gf_check gf_checks[] = {
     {"core", "core", "reference", NULL, NULL, 1, false, NULL},
     {"eager passes", "eager", "reference", NULL, NULL, 1, false, NULL},
-    {"views+functionalise+lower+simplify+cse+dce", "inline,views,functionalise,lower,simplify,cse,dce", "reference", NULL, NULL, 1, false, NULL},
+    {"views+functionalise+lower+simplify+cse+dce", "inline,views,functionalise,lower,simplify,cse,dce", "reference", NULL, NULL, 1, false,
+     NULL},
     {"eager", NULL, "eager", NULL, NULL, 1, false, NULL},
     {"native", NULL, "native", NULL, NULL, 1, false, NULL},
     {"native threads=2", NULL, "native", NULL, NULL, 2, false, NULL},
@@ -116,8 +117,11 @@ static ait_status sabotaged(const ait_graph *g, const gf_check *c, machine *m, b
 static ait_status open_machine(const ait_graph *g, const gf_check *c, machine *m) {
   uint64_t mask = UINT64_MAX;
   if (c->cpu) AIT_TRY(ait_cpu_mask_parse(c->cpu, &mask));
-  ait_build_request request = {
-      .allocator = ait_allocator_default(), .backend = ait_backend_find(c->backend), .options = c->knobs, .pipeline = c->passes, .cpu_mask = mask};
+  ait_build_request request = {.allocator = ait_allocator_default(),
+                               .backend = ait_backend_find(c->backend),
+                               .options = c->knobs,
+                               .pipeline = c->passes,
+                               .cpu_mask = mask};
   AIT_TRY(ait_graph_region(g, ait_allocator_default(), &m->region));
   const ait_graph *from = g;
   if (c->sabotage) {
@@ -226,13 +230,14 @@ static bool same_elements(const ait_tensor *a, const ait_tensor *b) {
   return true;
 }
 
-static bool compare_tensor(const oracle *o, const char *what, const ait_tensor *got, const ait_tensor *own, const ait_tensor *exact, const ait_tensor *nudged,
-                           bool equal, gf_result *r) {
+static bool compare_tensor(const oracle *o, const char *what, const ait_tensor *got, const ait_tensor *own, const ait_tensor *exact,
+                           const ait_tensor *nudged, bool equal, gf_result *r) {
   char shape[2][96];
   ait_tensor_shape_text(got, shape[0], sizeof shape[0]);
   ait_tensor_shape_text(own, shape[1], sizeof shape[1]);
   if (got->dtype != own->dtype || !ait_tensor_same_shape(got, own)) {
-    snprintf(r->reason, sizeof r->reason, "%s is %s %s, want %s %s", what, ait_dtype_name(got->dtype), shape[0], ait_dtype_name(own->dtype), shape[1]);
+    snprintf(r->reason, sizeof r->reason, "%s is %s %s, want %s %s", what, ait_dtype_name(got->dtype), shape[0], ait_dtype_name(own->dtype),
+             shape[1]);
     return false;
   }
   bool whole = ait_dtype_is_integer(own->dtype);
@@ -249,15 +254,15 @@ static bool compare_tensor(const oracle *o, const char *what, const ait_tensor *
       else fine = isfinite(g) && fabs(g - e) <= atol + (o->wild ? 1e-3 * (1 + fabs(e)) : 0);
     }
     if (fine) continue;
-    snprintf(r->reason, sizeof r->reason, "%s %s at %lld: %.9g, want %.9g (tolerance %.3g, noise %.3g)", what, shape[0], (long long)i, g, equal ? w : e,
-             equal ? 0 : atol, noise);
+    snprintf(r->reason, sizeof r->reason, "%s %s at %lld: %.9g, want %.9g (tolerance %.3g, noise %.3g)", what, shape[0], (long long)i, g,
+             equal ? w : e, equal ? 0 : atol, noise);
     return false;
   }
   return true;
 }
 
-static bool compare_value(const oracle *o, const char *what, const ait_value *got, const ait_value *own, const ait_value *exact, const ait_value *nudged, bool equal,
-                          gf_result *r) {
+static bool compare_value(const oracle *o, const char *what, const ait_value *got, const ait_value *own, const ait_value *exact,
+                          const ait_value *nudged, bool equal, gf_result *r) {
   if (own->kind != AIT_VALUE_TENSOR || exact->kind != AIT_VALUE_TENSOR || nudged->kind != AIT_VALUE_TENSOR) return true;
   if (got->kind == AIT_VALUE_TENSOR)
     return compare_tensor(o, what, &got->as.tensor, &own->as.tensor, &exact->as.tensor, &nudged->as.tensor, equal, r);
@@ -279,11 +284,13 @@ static bool compare_call(const oracle *o, int i, const answers *got, bool equal,
   }
   for (size_t k = 0; k < got->output_count; ++k) {
     snprintf(what, sizeof what, "call %d output %zu", i, k);
-    if (!compare_value(o, what, &got->outputs[i][k], &o->own->outputs[i][k], &o->exact->outputs[i][k], &o->nudged->outputs[i][k], equal, r)) return false;
+    if (!compare_value(o, what, &got->outputs[i][k], &o->own->outputs[i][k], &o->exact->outputs[i][k], &o->nudged->outputs[i][k], equal, r))
+      return false;
   }
   for (size_t k = 0; k < got->input_count; ++k) {
     snprintf(what, sizeof what, "call %d input %zu after it", i, k);
-    if (!compare_value(o, what, &got->inputs[i][k], &o->own->inputs[i][k], &o->exact->inputs[i][k], &o->nudged->inputs[i][k], equal, r)) return false;
+    if (!compare_value(o, what, &got->inputs[i][k], &o->own->inputs[i][k], &o->exact->inputs[i][k], &o->nudged->inputs[i][k], equal, r))
+      return false;
   }
   return true;
 }
@@ -392,6 +399,8 @@ gf_result gf_examine_apart(const ait_graph *g, const char *only, const gf_check 
   fflush(stderr);
   pid_t child = fork();
   if (child == 0) {
+    static const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}; /* not to a test framework's handlers */
+    for (size_t i = 0; i < AIT_COUNT(signals); ++i) signal(signals[i], SIG_DFL);
     close(pipes[0]);
     alarm(SECONDS_LIMIT);
     r = gf_examine(g, only, broken, NULL, NULL);
@@ -405,7 +414,8 @@ gf_result gf_examine_apart(const ait_graph *g, const char *only, const gf_check 
   if (child > 0) waitpid(child, &state, 0);
   if (whole) return from_child;
   snprintf(r.check, sizeof r.check, "%s", only ? only : broken ? broken->name : "?");
-  if (WIFSIGNALED(state)) snprintf(r.reason, sizeof r.reason, "%s", WTERMSIG(state) == SIGALRM ? "takes too long" : strsignal(WTERMSIG(state)));
+  if (WIFSIGNALED(state))
+    snprintf(r.reason, sizeof r.reason, "%s", WTERMSIG(state) == SIGALRM ? "takes too long" : strsignal(WTERMSIG(state)));
   else snprintf(r.reason, sizeof r.reason, "ended with %d", WEXITSTATUS(state));
   return r;
 }

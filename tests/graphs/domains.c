@@ -96,7 +96,8 @@ void gf_fill_weights(ait_graph *g, bool nudge) {
     const ait_value_info *v = &g->values[in->value];
     ait_weight w = {.name = in->name, .dtype = v->dtype, .rank = v->rank};
     for (int32_t d = 0; d < v->rank; ++d)
-      if (!ait_dim_is_const(g, v->shape[d], &w.shape[d])) gf_must(ait_error(AIT_CODE_INVALID_MODEL, "'%s' has no fixed size", in->name), "weights");
+      if (!ait_dim_is_const(g, v->shape[d], &w.shape[d]))
+        gf_must(ait_error(AIT_CODE_INVALID_MODEL, "'%s' has no fixed size", in->name), "weights");
     ait_tensor t = gf_contents(in->name, v->dtype, v->rank, w.shape, 0, g->dialect == AIT_DIALECT_CORE, nudge);
     memcpy(w.strides, t.strides, sizeof w.strides);
     gf_must(ait_weight_store_add_storage(store, ait_storage_retain(t.storage), &w.storage), "weights");

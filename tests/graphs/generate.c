@@ -24,7 +24,9 @@ ait_dim gf_some_dim(gf_gen *g) {
   return gf_const(g, gf_some_size(g));
 }
 
-bool gf_size(const gf_gen *g, const gf_value *v, int32_t dim, int64_t *out) { return ait_dim_is_const(g->g, gf_info(g, v)->shape[dim], out); }
+bool gf_size(const gf_gen *g, const gf_value *v, int32_t dim, int64_t *out) {
+  return ait_dim_is_const(g->g, gf_info(g, v)->shape[dim], out);
+}
 
 int64_t gf_least(const gf_gen *g, const gf_value *v, int32_t dim) {
   int64_t min, max;

@@ -66,7 +66,8 @@ static void seeds_are_deterministic(void **state) {
   }
 }
 
-/* Graphs until the broken check fails; then the small graph fails still, also when read back from its text, and is sound without the fault. */
+/* Graphs until the broken check fails; then the small graph fails still, also when read back from its text, and is sound without the fault.
+ */
 static void finds_and_shrinks(const gf_check *broken, const char *op, size_t most_nodes) {
   for (uint64_t seed = 1; seed < 400; ++seed) {
     ait_graph *g = gf_generate(seed, op);
@@ -107,8 +108,9 @@ static void finds_a_crash(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_core_operator_has_a_recipe), cmocka_unit_test(every_recipe_works),     cmocka_unit_test(seeds_are_deterministic),
-      cmocka_unit_test(finds_exchanged_operands),         cmocka_unit_test(finds_a_forgotten_mask), cmocka_unit_test(finds_a_crash),
+      cmocka_unit_test(every_core_operator_has_a_recipe), cmocka_unit_test(every_recipe_works),
+      cmocka_unit_test(seeds_are_deterministic),          cmocka_unit_test(finds_exchanged_operands),
+      cmocka_unit_test(finds_a_forgotten_mask),           cmocka_unit_test(finds_a_crash),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,19 +8,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "usage: ait_graph_fuzz [options]\n"
-    "       ait_graph_fuzz --replay FILE...\n"
-    "  --seed N       first seed (1)\n"
-    "  --count N      so many graphs (without limit)\n"
-    "  --seconds S    stop after so long (60 when there is no count)\n"
-    "  --only OP      graphs with much of this operator\n"
-    "  --check NAME   this check alone (--list shows them)\n"
-    "  --failures N   stop after so many failures (1)\n"
-    "  --out DIR      where failing graphs go (.)\n"
-    "  --print        print each graph and do not run it\n"
-    "  --list         list the checks and operators\n"
-    "  --verbose      every graph that is declined or invalid, with the reason\n";
+static const char usage[] = "usage: ait_graph_fuzz [options]\n"
+                            "       ait_graph_fuzz --replay FILE...\n"
+                            "  --seed N       first seed (1)\n"
+                            "  --count N      so many graphs (without limit)\n"
+                            "  --seconds S    stop after so long (60 when there is no count)\n"
+                            "  --only OP      graphs with much of this operator\n"
+                            "  --check NAME   this check alone (--list shows them)\n"
+                            "  --failures N   stop after so many failures (1)\n"
+                            "  --out DIR      where failing graphs go (.)\n"
+                            "  --print        print each graph and do not run it\n"
+                            "  --list         list the checks and operators\n"
+                            "  --verbose      every graph that is declined or invalid, with the reason\n";
 
 typedef struct settings {
   uint64_t seed, count, failures;
@@ -174,9 +173,10 @@ static int list(void) {
 }
 
 int main(int argc, char **argv) {
-  static const struct option options[] = {{"seed", 1, NULL, 's'},  {"count", 1, NULL, 'n'},  {"seconds", 1, NULL, 't'}, {"only", 1, NULL, 'o'},
-                                          {"check", 1, NULL, 'c'}, {"out", 1, NULL, 'd'},    {"replay", 0, NULL, 'r'},  {"print", 0, NULL, 'p'},
-                                          {"failures", 1, NULL, 'f'}, {"list", 0, NULL, 'l'},  {"verbose", 0, NULL, 'v'}, {NULL, 0, NULL, 0}};
+  static const struct option options[] = {{"seed", 1, NULL, 's'},   {"count", 1, NULL, 'n'},   {"seconds", 1, NULL, 't'},
+                                          {"only", 1, NULL, 'o'},   {"check", 1, NULL, 'c'},   {"out", 1, NULL, 'd'},
+                                          {"replay", 0, NULL, 'r'}, {"print", 0, NULL, 'p'},   {"failures", 1, NULL, 'f'},
+                                          {"list", 0, NULL, 'l'},   {"verbose", 0, NULL, 'v'}, {NULL, 0, NULL, 0}};
   settings s = {.seed = 1, .count = UINT64_MAX, .failures = 1, .out = "."};
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     switch (c) {

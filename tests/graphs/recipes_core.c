@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#define NEED(x) \
-  do {          \
+#define NEED(x)             \
+  do {                      \
     if (!(x)) return false; \
   } while (0)
 
@@ -114,7 +114,8 @@ static bool make_activation(gf_gen *g, const char *op) {
   else if (!strcmp(op, "leaky_relu")) y = gf_emit(g, op, GF_ARGS(gf_v(x), ait_arg_float(chance(g, 50) ? 0.01 : 0.3)));
   else if (!strcmp(op, "softplus"))
     y = gf_emit(g, op, GF_ARGS(gf_v(x), ait_arg_float(chance(g, 50) ? 1 : 2.5), ait_arg_float(chance(g, 50) ? 20 : 3)));
-  else y = gf_emit(g, op, GF_ARGS(gf_v(x), ait_arg_float(chance(g, 50) ? 1 : 0.7), ait_arg_float(chance(g, 50) ? 1 : 1.1), ait_arg_float(1)));
+  else
+    y = gf_emit(g, op, GF_ARGS(gf_v(x), ait_arg_float(chance(g, 50) ? 1 : 0.7), ait_arg_float(chance(g, 50) ? 1 : 1.1), ait_arg_float(1)));
   NEED(y);
   gf_range(y, -most(&from) - 1, most(&from) * 1.2 + 2, false);
   return true;
@@ -160,7 +161,8 @@ static bool make_div(gf_gen *g, const char *op) {
   bool is_float = ait_dtype_is_float(dtype_of(g, a));
   double bound = most(a);
   if (chance(g, 40) || !is_float) {
-    other = is_float ? ait_arg_float((chance(g, 50) ? 1 : -1) * (0.5 + (double)below(g, 8) / 4)) : ait_arg_int((chance(g, 30) ? -1 : 1) * (1 + (int64_t)below(g, 5)));
+    other = is_float ? ait_arg_float((chance(g, 50) ? 1 : -1) * (0.5 + (double)below(g, 8) / 4))
+                     : ait_arg_int((chance(g, 30) ? -1 : 1) * (1 + (int64_t)below(g, 5)));
   } else {
     const ait_value_info *info = gf_info(g, a);
     gf_value *b = whole ? gf_partner(g, a, GF_FLOAT | GF_EXACT, true) : NULL;
@@ -309,7 +311,10 @@ static bool make_reduce(gf_gen *g, const char *op) {
   if (!strcmp(op, "var")) y = gf_emit(g, op, GF_ARGS(gf_v(x), ints(axes, n), ait_arg_float(chance(g, 50)), ait_arg_bool(keep)));
   else y = gf_emit(g, op, GF_ARGS(gf_v(x), ints(axes, n), ait_arg_bool(keep)));
   NEED(y);
-  double bound = !strcmp(op, "sum") ? most(&from) * 100 : !strcmp(op, "prod") ? 1e9 : !strcmp(op, "var") ? 4 * most(&from) * most(&from) : most(&from);
+  double bound = !strcmp(op, "sum")    ? most(&from) * 100
+                 : !strcmp(op, "prod") ? 1e9
+                 : !strcmp(op, "var")  ? 4 * most(&from) * most(&from)
+                                       : most(&from);
   gf_range(y, truth ? 0 : -bound, truth ? 1 : bound, from.exact && (picks || truth || !is_float));
   return true;
 }
@@ -456,15 +461,21 @@ static bool make_slice_scatter(gf_gen *g, const char *op) {
   gf_value from = *x;
   const ait_op *slice = ait_op_find("slice");
   ait_value_info part;
-  ait_status status = ait_infer(g->g, slice, GF_ARGS(gf_v(x), ait_arg_int(c.dim), ait_arg_int(c.start), ait_arg_int(c.end), ait_arg_int(c.step)), &part, 1);
+  ait_status status =
+      ait_infer(g->g, slice, GF_ARGS(gf_v(x), ait_arg_int(c.dim), ait_arg_int(c.start), ait_arg_int(c.end), ait_arg_int(c.step)), &part, 1);
   ait_status_ignore(status);
   if (status != AIT_OK) return false;
   for (int32_t d = 0; d < part.rank; ++d)
     if (!ait_dim_is_known(g->g, part.shape[d])) return false;
   bool is_float = ait_dtype_is_float(part.dtype);
-  gf_value *src = gf_input(g, is_float ? (g->wild ? 'w' : 'g') : part.dtype == AIT_BOOL ? 'b' : 'i', 0, part.dtype, part.rank, part.shape, false);
+  gf_value *src = gf_input(g,
+                           is_float                 ? (g->wild ? 'w' : 'g')
+                           : part.dtype == AIT_BOOL ? 'b'
+                                                    : 'i',
+                           0, part.dtype, part.rank, part.shape, false);
   NEED(src);
-  gf_value *y = gf_emit(g, op, GF_ARGS(gf_v(x), gf_v(src), ait_arg_int(c.dim), ait_arg_int(c.start), ait_arg_int(c.end), ait_arg_int(c.step)));
+  gf_value *y =
+      gf_emit(g, op, GF_ARGS(gf_v(x), gf_v(src), ait_arg_int(c.dim), ait_arg_int(c.start), ait_arg_int(c.end), ait_arg_int(c.step)));
   NEED(y);
   gf_range(y, fmin(from.lo, -9), fmax(from.hi, 9), from.exact);
   return true;
@@ -507,7 +518,11 @@ static bool make_cat(gf_gen *g, const char *op) {
       ait_dim shape[AIT_MAX_RANK];
       for (int32_t d = 0; d < info->rank; ++d) shape[d] = d == wrap(dim, info->rank) ? gf_some_dim(g) : info->shape[d];
       bool is_float = ait_dtype_is_float(info->dtype);
-      y = gf_input(g, is_float ? (g->wild ? 'w' : 's') : info->dtype == AIT_BOOL ? 'b' : 'i', 0, info->dtype, info->rank, shape, chance(g, 30));
+      y = gf_input(g,
+                   is_float                  ? (g->wild ? 'w' : 's')
+                   : info->dtype == AIT_BOOL ? 'b'
+                                             : 'i',
+                   0, info->dtype, info->rank, shape, chance(g, 30));
       NEED(y);
     }
     items[n++] = gf_v(y);
@@ -535,7 +550,8 @@ static bool make_flip(gf_gen *g, const char *op) {
   int32_t n = some_axes(g, x, axes);
   gf_value from = *x;
   if (!strcmp(op, "flip")) return moved(gf_emit(g, op, GF_ARGS(gf_v(x), ints(axes, n))), &from);
-  if (n == 0 && chance(g, 50)) return moved(gf_emit(g, op, GF_ARGS(gf_v(x), ints((const ait_arg[]){ait_arg_int(3)}, 1), ints(NULL, 0))), &from);
+  if (n == 0 && chance(g, 50))
+    return moved(gf_emit(g, op, GF_ARGS(gf_v(x), ints((const ait_arg[]){ait_arg_int(3)}, 1), ints(NULL, 0))), &from);
   if (n == 0) return false;
   for (int32_t i = 0; i < n; ++i) shifts[i] = ait_arg_int((int64_t)below(g, 20) - 10);
   return moved(gf_emit(g, op, GF_ARGS(gf_v(x), ints(shifts, n), ints(axes, n))), &from);
@@ -555,7 +571,9 @@ static bool make_unfold(gf_gen *g, const char *op) {
   NEED(x);
   int64_t dim = axis_of(g, x), least = gf_least(g, x, (int32_t)wrap(dim, rank_of(g, x)));
   gf_value from = *x;
-  return moved(gf_emit(g, op, GF_ARGS(gf_v(x), ait_arg_int(dim), ait_arg_int(1 + (int64_t)below(g, least)), ait_arg_int(1 + (int64_t)below(g, 3)))), &from);
+  return moved(
+      gf_emit(g, op, GF_ARGS(gf_v(x), ait_arg_int(dim), ait_arg_int(1 + (int64_t)below(g, least)), ait_arg_int(1 + (int64_t)below(g, 3)))),
+      &from);
 }
 
 /* ---- indexing ------------------------------------------------------------------------------------------------------------------------*/
@@ -582,7 +600,9 @@ static gf_value *index_like(gf_gen *g, const gf_value *x, int64_t dim) {
   ait_dim shape[AIT_MAX_RANK];
   for (int32_t d = 0; d < info->rank; ++d) {
     int64_t least = gf_least(g, x, d);
-    shape[d] = d == wrap(dim, info->rank) ? gf_const(g, 1 + below(g, 5)) : chance(g, 60) ? info->shape[d] : gf_const(g, below(g, least + 1));
+    shape[d] = d == wrap(dim, info->rank) ? gf_const(g, 1 + below(g, 5))
+               : chance(g, 60)            ? info->shape[d]
+                                          : gf_const(g, below(g, least + 1));
   }
   return gf_input(g, 'n', gf_least(g, x, (int32_t)wrap(dim, info->rank)), AIT_I64, info->rank, shape, chance(g, 20));
 }
@@ -654,7 +674,9 @@ static bool make_index(gf_gen *g, const char *op) {
 /* ---- making --------------------------------------------------------------------------------------------------------------------------*/
 static bool make_arange(gf_gen *g, const char *op) {
   bool whole = chance(g, 60);
-  ait_arg end = whole && g->symbol_count && chance(g, 50) ? ait_arg_dim(g->symbols[0]) : whole ? ait_arg_int(below(g, 20)) : ait_arg_float(below(g, 20) / 2.0);
+  ait_arg end = whole && g->symbol_count && chance(g, 50) ? ait_arg_dim(g->symbols[0])
+                : whole                                   ? ait_arg_int(below(g, 20))
+                                                          : ait_arg_float(below(g, 20) / 2.0);
   ait_arg start = whole ? ait_arg_int((int64_t)below(g, 3)) : ait_arg_float(-0.5);
   if (end.kind == AIT_ARG_DIM) start = ait_arg_int(0);
   if (end.kind == AIT_ARG_INT && end.as.i < start.as.i) end.as.i = start.as.i;
@@ -670,7 +692,8 @@ static bool make_full(gf_gen *g, const char *op) {
   int32_t n = (int32_t)below(g, 4);
   for (int32_t d = 0; d < n; ++d) shape[d] = dim_arg(g, gf_some_dim(g));
   bool whole = chance(g, 30);
-  gf_value *y = gf_emit(g, op, GF_ARGS(ints(shape, n), whole ? ait_arg_int(2) : ait_arg_float(0.75), ait_arg_dtype(whole ? AIT_I64 : gf_float_dtype(g))));
+  gf_value *y = gf_emit(
+      g, op, GF_ARGS(ints(shape, n), whole ? ait_arg_int(2) : ait_arg_float(0.75), ait_arg_dtype(whole ? AIT_I64 : gf_float_dtype(g))));
   NEED(y);
   gf_range(y, 0, 2, true);
   return true;
@@ -732,7 +755,8 @@ static bool make_attention(gf_gen *g, const char *op) {
   if (rank == 4 && gf_size(g, q, 1, &heads) && heads > 1 && chance(g, 30)) shape[1] = gf_const(g, heads % 2 ? 1 : heads / 2);
   memcpy(wide, shape, sizeof wide);
   if (chance(g, 30)) wide[rank - 1] = gf_const(g, gf_some_size(g));
-  gf_value *k = gf_input(g, smooth(g), 0, info->dtype, rank, shape, false), *v = gf_input(g, smooth(g), 0, info->dtype, rank, wide, false), *mask = NULL;
+  gf_value *k = gf_input(g, smooth(g), 0, info->dtype, rank, shape, false), *v = gf_input(g, smooth(g), 0, info->dtype, rank, wide, false),
+           *mask = NULL;
   NEED(k && v);
   if (!causal && chance(g, 40)) {
     mask_shape[0] = info->shape[rank - 2];
@@ -741,7 +765,9 @@ static bool make_attention(gf_gen *g, const char *op) {
     mask = gf_input(g, truth ? 'b' : 'g', 0, truth ? AIT_BOOL : info->dtype, 2, mask_shape, chance(g, 30));
     NEED(mask);
   }
-  gf_value *y = gf_emit(g, op, GF_ARGS(gf_v(q), gf_v(k), gf_v(v), mask ? gf_v(mask) : ait_arg_none(), ait_arg_bool(causal), chance(g, 30) ? ait_arg_float(0.3) : ait_arg_none()));
+  gf_value *y = gf_emit(g, op,
+                        GF_ARGS(gf_v(q), gf_v(k), gf_v(v), mask ? gf_v(mask) : ait_arg_none(), ait_arg_bool(causal),
+                                chance(g, 30) ? ait_arg_float(0.3) : ait_arg_none()));
   NEED(y);
   gf_range(y, -1, 1, false);
   return true;
@@ -778,8 +804,10 @@ static bool make_conv(gf_gen *g, const char *op) {
   gf_value from = *x, *w = gf_weight(g, 's', info->dtype, spatial + 2, shape), *b = NULL;
   NEED(w);
   if (chance(g, 50)) NEED(b = gf_weight(g, smooth(g), info->dtype, 1, &out));
-  gf_value *y = gf_emit(g, op, GF_ARGS(gf_v(x), gf_v(w), b ? gf_v(b) : ait_arg_none(), ints(stride, spatial), ints(padding, spatial), ints(dilation, spatial),
-                                       ait_arg_int(groups), ait_arg_bool(transposed), ints(extra, transposed ? spatial : 0)));
+  gf_value *y =
+      gf_emit(g, op,
+              GF_ARGS(gf_v(x), gf_v(w), b ? gf_v(b) : ait_arg_none(), ints(stride, spatial), ints(padding, spatial),
+                      ints(dilation, spatial), ait_arg_int(groups), ait_arg_bool(transposed), ints(extra, transposed ? spatial : 0)));
   NEED(y);
   gf_range(y, -100 * most(&from) - 1, 100 * most(&from) + 1, false);
   return true;
@@ -792,7 +820,8 @@ static bool make_pool(gf_gen *g, const char *op) {
   NEED(x);
   ait_arg kernel[3], stride[3], padding[3], dilation[3];
   for (int32_t d = 0; d < spatial; ++d) {
-    int64_t k = 1 + (int64_t)below(g, 3), least = gf_least(g, x, rank_of(g, x) - spatial + d), p = below(g, k / 2 + 1), dil = max && chance(g, 15) ? 2 : 1;
+    int64_t k = 1 + (int64_t)below(g, 3), least = gf_least(g, x, rank_of(g, x) - spatial + d), p = below(g, k / 2 + 1),
+            dil = max && chance(g, 15) ? 2 : 1;
     if ((k - 1) * dil + 1 > least + 2 * p) k = 1, p = 0;
     kernel[d] = ait_arg_int(k);
     stride[d] = ait_arg_int(1 + (int64_t)below(g, 3));
@@ -801,10 +830,14 @@ static bool make_pool(gf_gen *g, const char *op) {
   }
   bool ceil_mode = chance(g, 30), no_stride = chance(g, 20);
   gf_value from = *x, *y;
-  if (max) y = gf_emit(g, op, GF_ARGS(gf_v(x), ints(kernel, spatial), ints(stride, no_stride ? 0 : spatial), ints(padding, spatial), ints(dilation, spatial), ait_arg_bool(ceil_mode)));
+  if (max)
+    y = gf_emit(g, op,
+                GF_ARGS(gf_v(x), ints(kernel, spatial), ints(stride, no_stride ? 0 : spatial), ints(padding, spatial),
+                        ints(dilation, spatial), ait_arg_bool(ceil_mode)));
   else
-    y = gf_emit(g, op, GF_ARGS(gf_v(x), ints(kernel, spatial), ints(stride, no_stride ? 0 : spatial), ints(padding, spatial), ait_arg_bool(ceil_mode),
-                               ait_arg_bool(chance(g, 50)), chance(g, 15) ? ait_arg_int(3) : ait_arg_none()));
+    y = gf_emit(g, op,
+                GF_ARGS(gf_v(x), ints(kernel, spatial), ints(stride, no_stride ? 0 : spatial), ints(padding, spatial),
+                        ait_arg_bool(ceil_mode), ait_arg_bool(chance(g, 50)), chance(g, 15) ? ait_arg_int(3) : ait_arg_none()));
   NEED(y);
   gf_range(y, fmin(from.lo, -fabs(from.hi) * 9), fmax(from.hi, 9 * most(&from)), max && from.exact);
   return true;
@@ -821,7 +854,10 @@ static bool make_resize(gf_gen *g, const char *op) { /* adaptive_avg_pool, upsam
   ait_arg size[3];
   for (int32_t d = 0; d < spatial; ++d) size[d] = ait_arg_int(1 + (int64_t)below(g, 9));
   gf_value from = *x, *y;
-  if (up) y = gf_emit(g, op, GF_ARGS(gf_v(x), ints(size, spatial), ait_arg_string(modes[mode]), ait_arg_bool(mode >= 2 && chance(g, 50)), ait_arg_none()));
+  if (up)
+    y = gf_emit(
+        g, op,
+        GF_ARGS(gf_v(x), ints(size, spatial), ait_arg_string(modes[mode]), ait_arg_bool(mode >= 2 && chance(g, 50)), ait_arg_none()));
   else y = gf_emit(g, op, GF_ARGS(gf_v(x), ints(size, spatial)));
   NEED(y);
   gf_range(y, -1.5 * most(&from), 1.5 * most(&from), false);
@@ -903,13 +939,49 @@ static bool make_recurrent(gf_gen *g, const char *op) {
   return true;
 }
 
-#define UNARY(name) {name, make_unary, 2}
+#define UNARY(name) \
+  { name, make_unary, 2 }
 const gf_recipe gf_core_recipes[] = {
-    UNARY("neg"),   UNARY("abs"),   UNARY("sign"),  UNARY("ceil"),    UNARY("floor"),     UNARY("round"),       UNARY("trunc"), UNARY("sqrt"),
-    UNARY("rsqrt"), UNARY("reciprocal"), UNARY("exp"), UNARY("exp2"), UNARY("expm1"),     UNARY("log"),         UNARY("log2"),  UNARY("log10"),
-    UNARY("log1p"), UNARY("sin"),   UNARY("cos"),   UNARY("tan"),     UNARY("asin"),      UNARY("acos"),        UNARY("atan"),  UNARY("sinh"),
-    UNARY("cosh"),  UNARY("tanh"),  UNARY("asinh"), UNARY("acosh"),   UNARY("atanh"),     UNARY("erf"),         UNARY("erfc"),  UNARY("sigmoid"),
-    UNARY("relu"),  UNARY("silu"),  UNARY("hardswish"), UNARY("hardsigmoid"), UNARY("mish"), UNARY("logical_not"), UNARY("isnan"), UNARY("isinf"),
+    UNARY("neg"),
+    UNARY("abs"),
+    UNARY("sign"),
+    UNARY("ceil"),
+    UNARY("floor"),
+    UNARY("round"),
+    UNARY("trunc"),
+    UNARY("sqrt"),
+    UNARY("rsqrt"),
+    UNARY("reciprocal"),
+    UNARY("exp"),
+    UNARY("exp2"),
+    UNARY("expm1"),
+    UNARY("log"),
+    UNARY("log2"),
+    UNARY("log10"),
+    UNARY("log1p"),
+    UNARY("sin"),
+    UNARY("cos"),
+    UNARY("tan"),
+    UNARY("asin"),
+    UNARY("acos"),
+    UNARY("atan"),
+    UNARY("sinh"),
+    UNARY("cosh"),
+    UNARY("tanh"),
+    UNARY("asinh"),
+    UNARY("acosh"),
+    UNARY("atanh"),
+    UNARY("erf"),
+    UNARY("erfc"),
+    UNARY("sigmoid"),
+    UNARY("relu"),
+    UNARY("silu"),
+    UNARY("hardswish"),
+    UNARY("hardsigmoid"),
+    UNARY("mish"),
+    UNARY("logical_not"),
+    UNARY("isnan"),
+    UNARY("isinf"),
     {"bitwise_not", make_bitwise_not, 2},
     {"gelu", make_activation, 3},
     {"softplus", make_activation, 2},

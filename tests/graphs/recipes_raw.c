@@ -1,11 +1,11 @@
-/* Raw graphs: views of views, writes through them, and reads of everything that may have changed. Metadata of results comes from the rule of
- * the core operator that means the same. Values stay small by themselves: products are with fresh inputs in [-1, 1). */
+/* Raw graphs: views of views, writes through them, and reads of everything that may have changed. Metadata of results comes from the rule
+ * of the core operator that means the same. Values stay small by themselves: products are with fresh inputs in [-1, 1). */
 #include "graph_fuzz.h"
 
 #include <math.h>
 
-#define NEED(x) \
-  do {          \
+#define NEED(x)             \
+  do {                      \
     if (!(x)) return false; \
   } while (0)
 
@@ -14,13 +14,16 @@ static bool chance(gf_gen *g, uint32_t percent) { return gf_chance(&g->random, p
 static int32_t rank_of(const gf_gen *g, const gf_value *v) { return gf_info(g, v)->rank; }
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------------------------------*/
-static bool add_node(gf_gen *g, const char *op, const ait_arg *args, uint32_t count, uint32_t flags, const ait_value_info *like, uint32_t *out) {
+static bool add_node(gf_gen *g, const char *op, const ait_arg *args, uint32_t count, uint32_t flags, const ait_value_info *like,
+                     uint32_t *out) {
   ait_arg filled[16];
   const ait_op *row = ait_op_find(op);
   if (!row || row->param_count > AIT_COUNT(filled) || g->count + 4 >= GF_MAX_VALUES) return false;
   for (uint32_t i = 0; i < row->param_count; ++i) filled[i] = i < count ? args[i] : row->params[i].default_value;
   gf_must(ait_graph_add_value(g->g, "v", like, out), op);
-  gf_must(ait_graph_add_node(g->g, NULL, row, row->name, flags, filled, row->param_count, out, 1, g->g->values[*out].name, AIT_NO_INDEX, NULL), op);
+  gf_must(
+      ait_graph_add_node(g->g, NULL, row, row->name, flags, filled, row->param_count, out, 1, g->g->values[*out].name, AIT_NO_INDEX, NULL),
+      op);
   return true;
 }
 
@@ -65,7 +68,7 @@ static bool size_arg(gf_gen *g, const gf_value *v, int32_t dim, ait_arg *out) {
 /* ---- pure --------------------------------------------------------------------------------------------------------------------------*/
 static const struct {
   const char *raw, *core;
-} same_shape[] = {{"aten.relu", "relu"}, {"aten.sigmoid", "sigmoid"}, {"aten.tanh", "tanh"}, {"aten.neg", "neg"},
+} same_shape[] = {{"aten.relu", "relu"}, {"aten.sigmoid", "sigmoid"}, {"aten.tanh", "tanh"},  {"aten.neg", "neg"},
                   {"aten.abs", "abs"},   {"aten.gelu", "gelu"},       {"aten.clone", "relu"}, {"aten.hardtanh", "relu"}};
 
 static const char *core_of(const char *raw) {
@@ -146,7 +149,8 @@ static bool raw_cat(gf_gen *g, const char *op) {
   uint32_t id;
   NEED(x);
   ait_arg items[] = {gf_v(x), gf_v(x)};
-  if ((y = gf_partner(g, x, GF_FLOAT, true)) && rank_of(g, y) == rank_of(g, x) && !memcmp(gf_info(g, y)->shape, gf_info(g, x)->shape, (size_t)rank_of(g, x) * sizeof(ait_dim)))
+  if ((y = gf_partner(g, x, GF_FLOAT, true)) && rank_of(g, y) == rank_of(g, x) &&
+      !memcmp(gf_info(g, y)->shape, gf_info(g, x)->shape, (size_t)rank_of(g, x) * sizeof(ait_dim)))
     items[1] = gf_v(y);
   ait_arg axis = ait_arg_int((int64_t)below(g, rank_of(g, x)));
   NEED(meta(g, "cat", GF_ARGS(ait_arg_list(items, 2), axis), &info));
@@ -172,7 +176,8 @@ static bool raw_slice(gf_gen *g, const char *op) {
   uint32_t id;
   NEED(x);
   bool narrow = !strcmp(op, "aten.narrow");
-  int64_t dim = below(g, rank_of(g, x)), start = below(g, 4), end = chance(g, 40) ? INT64_MAX : start + (int64_t)below(g, 5), step = 1 + (int64_t)below(g, 2);
+  int64_t dim = below(g, rank_of(g, x)), start = below(g, 4), end = chance(g, 40) ? INT64_MAX : start + (int64_t)below(g, 5),
+          step = 1 + (int64_t)below(g, 2);
   if (narrow) {
     int64_t least = gf_least(g, x, (int32_t)dim);
     if (least < 1) return false;
@@ -370,7 +375,8 @@ static bool raw_write(gf_gen *g, const char *op) { /* relu_, sigmoid_, zero_, cl
   NEED(x);
   const char *name = op + strlen("inplace ");
   if (!strcmp(name, "aten.fill.Scalar")) return write_node(g, name, x, GF_ARGS(gf_v(x), ait_arg_float(0.5)));
-  if (!strcmp(name, "aten.clamp")) return write_node(g, name, x, GF_ARGS(gf_v(x), ait_arg_float(-0.25), chance(g, 50) ? ait_arg_none() : ait_arg_float(0.5)));
+  if (!strcmp(name, "aten.clamp"))
+    return write_node(g, name, x, GF_ARGS(gf_v(x), ait_arg_float(-0.25), chance(g, 50) ? ait_arg_none() : ait_arg_float(0.5)));
   return write_node(g, name, x, GF_ARGS(gf_v(x)));
 }
 
@@ -379,8 +385,9 @@ static bool raw_write_from(gf_gen *g, const char *op) {
   gf_value *x = target_of(g);
   NEED(x);
   const char *name = op + strlen("inplace ");
-  gf_value *y = !strcmp(name, "aten.mul.Tensor") ? gf_input(g, 's', 0, gf_info(g, x)->dtype, rank_of(g, x), gf_info(g, x)->shape, chance(g, 50))
-                                                 : gf_partner(g, x, GF_FLOAT, true);
+  gf_value *y = !strcmp(name, "aten.mul.Tensor")
+                    ? gf_input(g, 's', 0, gf_info(g, x)->dtype, rank_of(g, x), gf_info(g, x)->shape, chance(g, 50))
+                    : gf_partner(g, x, GF_FLOAT, true);
   NEED(y);
   if (y != x && y->root == x->root) return false; /* torch refuses, or says nothing of, partial overlap */
   return write_node(g, name, x, GF_ARGS(gf_v(x), gf_v(y)));
@@ -398,7 +405,8 @@ static bool raw_write_indexed(gf_gen *g, const char *op) {
   NEED(x);
   if (rank_of(g, x) < 1 || gf_least(g, x, 0) < 1) return false;
   ait_dim shape[] = {gf_const(g, 2)};
-  gf_value *index = gf_input(g, 'n', gf_least(g, x, 0), AIT_I64, 1, shape, chance(g, 30)), *values = gf_input(g, 's', 0, gf_info(g, x)->dtype, 0, NULL, false);
+  gf_value *index = gf_input(g, 'n', gf_least(g, x, 0), AIT_I64, 1, shape, chance(g, 30)),
+           *values = gf_input(g, 's', 0, gf_info(g, x)->dtype, 0, NULL, false);
   NEED(index && values);
   ait_arg items[] = {gf_v(index)};
   return write_node(g, op + strlen("inplace "), x, GF_ARGS(gf_v(x), ait_arg_list(items, 1), gf_v(values), ait_arg_bool(chance(g, 50))));

@@ -114,7 +114,8 @@ static bool cut(ait_graph *g, ait_node *n, int variant) {
     ait_value_info info = g->values[r];
     snprintf(name, sizeof name, "%c%u", domain_of(g, &info, variant), (unsigned)g->value_count);
     gf_must(ait_graph_add_value(g, name, &info, &id), name);
-    ait_region_input in = {.value = id, .kind = AIT_INPUT_USER, .name = name, .user_index = (int32_t)g->input_count, .mutated = g->dialect == AIT_DIALECT_RAW};
+    ait_region_input in = {
+        .value = id, .kind = AIT_INPUT_USER, .name = name, .user_index = (int32_t)g->input_count, .mutated = g->dialect == AIT_DIALECT_RAW};
     gf_must(ait_graph_add_input(g, &in), name);
     ait_graph_replace_uses(g, r, id);
     any = true;
@@ -187,8 +188,7 @@ static bool fewer_nodes(search *s) {
 
 ait_graph *gf_shrink(const ait_graph *g, const gf_result *failure, const gf_check *broken, void (*progress)(const ait_graph *g)) {
   search s = {.best = gf_clone(g), .failure = failure, .broken = broken, .progress = progress};
-  while (s.attempts < MAX_ATTEMPTS && (fewer_outputs(&s) || fewer_nodes(&s))) {
-  }
+  while (s.attempts < MAX_ATTEMPTS && (fewer_outputs(&s) || fewer_nodes(&s))) {}
   return s.best;
 }
 

@@ -4,7 +4,6 @@
 #include "backends/dims.h"
 #include <stdlib.h>
 
-
 /* ---- where results should lie --------------------------------------------------------------------------------------------------*/
 static ait_status push_root(nat_bind *b, nat_root root, uint32_t *out) {
   void *roots = b->roots;

@@ -384,8 +384,9 @@ ait_status nat_prepare_attention(nat_bind *b, const nat_step *s) {
                          .k_len = k.shape[2],
                          .d = q.shape[3],
                          .dv = v.shape[3]};
-  bool fits = k.shape[3] == a.d && v.shape[1] == a.kv_heads && v.shape[2] == a.k_len && (a.kv_heads > 0 ? a.heads % a.kv_heads == 0 : a.heads == 0) &&
-              o.rank == 4 && o.shape[0] == batch && o.shape[1] == a.heads && o.shape[2] == a.q_len && o.shape[3] == a.dv;
+  bool fits = k.shape[3] == a.d && v.shape[1] == a.kv_heads && v.shape[2] == a.k_len &&
+              (a.kv_heads > 0 ? a.heads % a.kv_heads == 0 : a.heads == 0) && o.rank == 4 && o.shape[0] == batch && o.shape[1] == a.heads &&
+              o.shape[2] == a.q_len && o.shape[3] == a.dv;
   if (!fits) return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "shapes of query, key and value do not fit");
   memcpy(a.q_stride, q.strides, sizeof a.q_stride);
   memcpy(a.k_stride, k.strides, sizeof a.k_stride);
