@@ -127,11 +127,23 @@ static bool shapes_agree(const ait_tensor *got, const ait_tensor *want, const ch
   return case_fail(out, "%s: shape is [%s], want [%s]", what, text[0], text[1]);
 }
 
+/* A number of the program that the case holds as an array of no dims: the same number as such an array. */
+static bool as_tensor(const ait_value *got, ait_tensor *out) {
+  switch (got->kind) {
+    case AIT_VALUE_TENSOR: *out = got->as.tensor; return true;
+    case AIT_VALUE_INT: *out = ait_tensor_borrow((void *)&got->as.i, AIT_I64, 0, NULL); return true;
+    case AIT_VALUE_FLOAT: *out = ait_tensor_borrow((void *)&got->as.f, AIT_F64, 0, NULL); return true;
+    case AIT_VALUE_BOOL: *out = ait_tensor_borrow((void *)&got->as.b, AIT_BOOL, 0, NULL); return true;
+    default: return false;
+  }
+}
+
 bool case_compare_value(const ait_value *got, const ait_tensor *want, struct json_object *spec, const char *what, case_result *out) {
   struct json_object *v;
+  ait_tensor tensor;
   if (json_object_object_get_ex(spec, "value", &v) || (!want && text_of(spec, "type"))) return compare_scalar(got, spec, what, out);
-  if (got->kind != AIT_VALUE_TENSOR) return case_fail(out, "%s: is no tensor", what);
-  const ait_tensor *t = &got->as.tensor;
+  if (!as_tensor(got, &tensor)) return case_fail(out, "%s: is no tensor", what);
+  const ait_tensor *t = &tensor;
   const char *dtype = text_of(spec, "dtype");
   if (dtype && strcmp(dtype, ait_dtype_name(t->dtype)))
     return case_fail(out, "%s: dtype is %s, want %s", what, ait_dtype_name(t->dtype), dtype);

@@ -49,4 +49,7 @@ ait_status ait_ref_as_i64(const ait_ref_call *call, const ait_tensor *t, ait_ten
 /* Merges neighbouring dims that all tensors (of one shape) walk alike; drops dims of size 1. */
 void ait_ref_coalesce(ait_tensor *tensors, uint32_t count);
 
+/* log(exp(a) + exp(b)) */
+double complex ait_ref_log_add_exp(double complex a, double complex b);
+
 #endif

@@ -61,7 +61,7 @@ static bool inside(const ait_tensor *t, const ait_tensor *base) {
 }
 
 /* The functional operator ran: its result 0 goes into the memory of argument 0, and is argument 0 from now on. A result that is a view of
- * argument 0 (squeeze_, t_) stays that view. */
+ * argument 0 (squeeze_, t_) stays that view, and a resized one stays what it is. */
 ait_status ait_ref_write_in_place(ait_ref_call *call) {
   const ait_tensor *self;
   AIT_TRY(ait_ref_tensor(call, 0, &self));
@@ -69,7 +69,8 @@ ait_status ait_ref_write_in_place(ait_ref_call *call) {
   ait_tensor *result = &call->results[0].as.tensor;
   if (same_view(self, result)) return AIT_OK;
   if (!ait_tensor_same_shape(self, result)) {
-    if (inside(result, self) || ait_tensor_count(self) != ait_tensor_count(result)) return AIT_OK;
+    bool resized = ait_starts_with(call->node->op, "aten.resize");
+    if (resized || inside(result, self) || ait_tensor_count(self) != ait_tensor_count(result)) return AIT_OK;
     return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "an in-place operator changes the shape of its argument");
   }
   if (inside(result, self)) return AIT_OK;

@@ -25,19 +25,26 @@ void ait_nn_store(void *p, ait_dtype dtype, int64_t stride, int64_t n, const dou
 ait_status ait_nn_numbers(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) AIT_MUST_USE;
 /* The same for operators that take no complex numbers: unsupported when t is complex. */
 ait_status ait_nn_f64(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) AIT_MUST_USE;
+/* A contiguous C128 copy of any tensor. */
+ait_status ait_nn_complex(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) AIT_MUST_USE;
 /* ait_nn_f64 of argument `arg`. */
 ait_status ait_nn_arg(const ait_ref_call *call, uint32_t arg, ait_tensor *out) AIT_MUST_USE;
 /* A missing argument leaves *out empty (data NULL). */
 ait_status ait_nn_arg_or_null(const ait_ref_call *call, uint32_t arg, ait_tensor *out) AIT_MUST_USE;
 /* The same, expanded to a shape. */
 ait_status ait_nn_arg_expanded(const ait_ref_call *call, uint32_t arg, int32_t rank, const int64_t *shape, ait_tensor *out) AIT_MUST_USE;
+/* As C128, of any dtype. */
+ait_status ait_nn_complex_expanded(const ait_ref_call *call, uint32_t arg, int32_t rank, const int64_t *shape,
+                                   ait_tensor *out) AIT_MUST_USE;
+static inline double ait_nn_modulus(double _Complex z) { return hypot(__real__ z, __imag__ z); }
 /* Zero-filled scratch of F64 or C128. */
 ait_status ait_nn_zeros(const ait_ref_call *call, ait_dtype dtype, int32_t rank, const int64_t *shape, ait_tensor *out) AIT_MUST_USE;
 /* The declared dtype of result k, or `otherwise`. */
 ait_dtype ait_nn_dtype(const ait_ref_call *call, uint32_t k, ait_dtype otherwise);
 /* The dtype as the user's program has it, before fp64 mode maps it. */
 ait_dtype ait_nn_declared_dtype(const ait_ref_call *call, uint32_t k, ait_dtype otherwise);
-/* Result k from a contiguous F64 or C128 tensor, rounded to `dtype`. Does nothing when the program does not ask for result k. */
+/* Result k from a contiguous F64 or C128 tensor, rounded to `dtype` (the real parts when that is real). Does nothing when the program
+ * does not ask for result k. */
 ait_status ait_nn_result(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values) AIT_MUST_USE;
 /* The same, laid out as torch does for operators that keep the memory format: channels last when `like` is. */
 ait_status ait_nn_result_format(ait_ref_call *call, uint32_t k, ait_dtype dtype, const ait_tensor *values,
@@ -108,9 +115,9 @@ ait_status ait_nn_product(const ait_ref_call *call, const ait_nn_mat *a, const a
 ait_status ait_nn_multiply(const ait_ref_call *call, bool is_complex, int64_t batch, int64_t m, int64_t n, int64_t k, const double *a,
                            const double *b, double *c) AIT_MUST_USE;
 
-/* ---- linear algebra on contiguous double matrices (nn_decompose.c) -----------------------------------------------------------------*/
+/* ---- linear algebra on contiguous complex matrices (nn_spectral.c) -----------------------------------------------------------------*/
 /* Singular values of the m x n matrix a, largest first: min(m, n) of them. */
-ait_status ait_nn_singular_values(const ait_ref_call *call, const double *a, int64_t m, int64_t n, double *out) AIT_MUST_USE;
+ait_status ait_nn_singular_values(const ait_ref_call *call, const double _Complex *a, int64_t m, int64_t n, double *out) AIT_MUST_USE;
 
 /* ---- random numbers (nn_random.c) --------------------------------------------------------------------------------------------------*/
 /* Philox-4x32-10, keyed by the session's seed and the draw's number: the same program draws the same numbers in each new session. */

@@ -1,5 +1,6 @@
 /* Activations: element-wise in double; integers, where torch takes them, exactly. */
 #include "backends/reference/nn.h"
+#include "backends/reference/pointwise.h"
 
 typedef struct activation {
   const char *name; /* operator without "aten." */
@@ -101,11 +102,17 @@ static ait_status integer_activation(ait_ref_call *call, const ait_tensor *t, co
   return status;
 }
 
+AIT_REF_LOOP_C(complex_silu, a / (1 + cexp(-a)))
+
 ait_status ait_ref_activation(ait_ref_call *call) {
   const activation *a = find(call->node->op);
   if (!a) return ait_ref_error(call, AIT_CODE_INTERNAL, "no such activation");
   const ait_tensor *t;
   AIT_TRY(ait_ref_tensor(call, 0, &t));
+  if (a->fn == silu && ait_dtype_is_complex(t->dtype)) {
+    static const ait_ref_kernels kernels = {.c = complex_silu, .out_c = AIT_REF_C};
+    return ait_ref_map_args(call, 1, false, &kernels, (ait_ref_params){0});
+  }
   ait_ref_scalar scalars[4];
   double params[4] = {0};
   for (uint32_t i = 0; i < a->params; ++i) {

@@ -115,6 +115,10 @@ ait_status ait_nn_numbers(const ait_ref_call *call, const ait_tensor *t, ait_ten
   return AIT_OK;
 }
 
+ait_status ait_nn_complex(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) {
+  return ait_dtype_is_complex(t->dtype) ? ait_nn_numbers(call, t, out) : ait_tensor_cast(call->allocator, t, AIT_C128, out);
+}
+
 ait_status ait_nn_arg(const ait_ref_call *call, uint32_t arg, ait_tensor *out) {
   const ait_tensor *t;
   AIT_TRY(ait_ref_tensor(call, arg, &t));
@@ -132,6 +136,13 @@ ait_status ait_nn_arg_expanded(const ait_ref_call *call, uint32_t arg, int32_t r
   AIT_TRY(ait_ref_tensor(call, arg, &t));
   ait_tensor view = ait_ref_expand(t, rank, shape);
   return ait_nn_f64(call, &view, out);
+}
+
+ait_status ait_nn_complex_expanded(const ait_ref_call *call, uint32_t arg, int32_t rank, const int64_t *shape, ait_tensor *out) {
+  const ait_tensor *t;
+  AIT_TRY(ait_ref_tensor(call, arg, &t));
+  ait_tensor view = ait_ref_expand(t, rank, shape);
+  return ait_nn_complex(call, &view, out);
 }
 
 ait_status ait_nn_zeros(const ait_ref_call *call, ait_dtype dtype, int32_t rank, const int64_t *shape, ait_tensor *out) {

@@ -107,11 +107,12 @@ ait_status ait_ref_vector_norm(ait_ref_call *call) {
 
 typedef enum matrix_ord { ORD_FRO, ORD_NUC, ORD_ROW_SUM, ORD_COLUMN_SUM, ORD_SPECTRAL } matrix_ord;
 
-static ait_status one_matrix(const ait_ref_call *call, const double *a, int64_t m, int64_t n, matrix_ord ord, bool least, double *out) {
+static ait_status one_matrix(const ait_ref_call *call, const double _Complex *a, int64_t m, int64_t n, matrix_ord ord, bool least,
+                             double *out) {
   int64_t k = m < n ? m : n;
   double total = 0, best = 0;
   if (ord == ORD_FRO) {
-    for (int64_t i = 0; i < m * n; ++i) total += a[i] * a[i];
+    for (int64_t i = 0; i < m * n; ++i) total += __real__ a[i] * __real__ a[i] + __imag__ a[i] * __imag__ a[i];
     *out = sqrt(total);
     return AIT_OK;
   }
@@ -119,7 +120,7 @@ static ait_status one_matrix(const ait_ref_call *call, const double *a, int64_t 
     int64_t outer = ord == ORD_ROW_SUM ? m : n, inner = ord == ORD_ROW_SUM ? n : m;
     for (int64_t i = 0; i < outer; ++i) {
       double sum = 0;
-      for (int64_t j = 0; j < inner; ++j) sum += fabs(ord == ORD_ROW_SUM ? a[i * n + j] : a[j * n + i]);
+      for (int64_t j = 0; j < inner; ++j) sum += ait_nn_modulus(ord == ORD_ROW_SUM ? a[i * n + j] : a[j * n + i]);
       if (i == 0 || (least ? sum < best : sum > best) || isnan(sum)) best = sum;
     }
     *out = best;
@@ -150,13 +151,12 @@ static ait_status matrix_norm(ait_ref_call *call, matrix_ord ord, bool least, co
   }
   for (int i = 0; i < 2; ++i) v.shape[lead + i] = t->shape[dims[i]], v.strides[lead + i] = t->strides[dims[i]];
   ait_status status;
-  AIT_GOTO(ait_nn_f64(call, &v, &x));
-  if (x.dtype != AIT_F64) AIT_GOTO(ait_ref_error(call, AIT_CODE_UNSUPPORTED, "matrix norm of complex numbers"));
+  AIT_GOTO(ait_nn_complex(call, &v, &x));
   AIT_GOTO(ait_nn_zeros(call, AIT_F64, rank, shape, &out));
   int64_t m = v.shape[lead], n = v.shape[lead + 1];
   for (int64_t i = 0; i < ait_tensor_count(&out); ++i)
-    AIT_GOTO(one_matrix(call, ait_nn_data(&x) + i * m * n, m, n, ord, least, ait_nn_data_mut(&out) + i));
-  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &out);
+    AIT_GOTO(one_matrix(call, (const double _Complex *)x.data + i * m * n, m, n, ord, least, ait_nn_data_mut(&out) + i));
+  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, ait_dtype_component(t->dtype)), &out);
 cleanup:
   ait_tensor_release(&x);
   ait_tensor_release(&out);
@@ -310,7 +310,7 @@ cleanup:
   return status;
 }
 
-/* Two operands broadcast, dim moved to the end: rows of n. */
+/* Two operands broadcast, dim moved to the end: rows of n. C128 where one of them is complex. */
 static ait_status row_pairs(const ait_ref_call *call, int64_t dim, ait_tensor *x, ait_tensor *y, int32_t *out_dim, int64_t *shape,
                             int32_t *rank) {
   const ait_tensor *t[2];
@@ -319,14 +319,22 @@ static ait_status row_pairs(const ait_ref_call *call, int64_t dim, ait_tensor *x
   AIT_TRY(ait_ref_broadcast(call, t, 2, rank, shape));
   AIT_TRY(ait_ref_dim(call, dim, *rank, out_dim));
   ait_tensor *to[2] = {x, y};
+  bool is_complex = ait_dtype_is_complex(t[0]->dtype) || ait_dtype_is_complex(t[1]->dtype);
   for (int i = 0; i < 2; ++i) {
     ait_tensor v = ait_ref_expand(t[i], *rank, shape);
     int64_t n = v.shape[*out_dim], s = v.strides[*out_dim];
     for (int32_t d = *out_dim; d + 1 < *rank; ++d) v.shape[d] = v.shape[d + 1], v.strides[d] = v.strides[d + 1];
     if (*rank > 0) v.shape[*rank - 1] = n, v.strides[*rank - 1] = s;
-    AIT_TRY(ait_nn_f64(call, &v, to[i]));
+    AIT_TRY(is_complex ? ait_nn_complex(call, &v, to[i]) : ait_nn_f64(call, &v, to[i]));
   }
   return AIT_OK;
+}
+
+/* The norm of x - y + eps. */
+static double complex_distance(const double _Complex *x, const double _Complex *y, int64_t n, double eps, double p) {
+  norm s = {.p = p};
+  for (int64_t i = 0; i < n; ++i) norm_add(&s, ait_nn_modulus(x[i] - y[i] + eps));
+  return norm_finish(&s);
 }
 
 static double cosine(const double *x, const double *y, int64_t n, double eps) {
@@ -353,7 +361,11 @@ ait_status ait_ref_row_distance(ait_ref_call *call) {
   for (int32_t e = 0; e < rank; ++e)
     if (e != d || keepdim) kept[out_rank++] = e == d ? 1 : shape[e];
   AIT_GOTO(ait_nn_zeros(call, AIT_F64, out_rank, kept, &out));
-  for (int64_t r = 0; r < ait_tensor_count(&out); ++r) {
+  bool is_complex = x.dtype == AIT_C128;
+  if (is_complex && is_cosine) AIT_GOTO(ait_ref_error(call, AIT_CODE_UNSUPPORTED, "complex numbers"));
+  for (int64_t r = 0; is_complex && r < ait_tensor_count(&out); ++r)
+    ait_nn_data_mut(&out)[r] = complex_distance((double _Complex *)x.data + r * n, (double _Complex *)y.data + r * n, n, eps, p);
+  for (int64_t r = 0; !is_complex && r < ait_tensor_count(&out); ++r) {
     double *a = ait_nn_data_mut(&x) + r * n;
     const double *b = ait_nn_data(&y) + r * n;
     for (int64_t i = 0; !is_cosine && i < n; ++i) a[i] += eps; /* pairwise_distance adds it to the difference */
@@ -383,15 +395,14 @@ ait_status ait_ref_cross(ait_ref_call *call) {
   if (rank == 0 || shape[d] != 3) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "no dim of size three");
   ait_tensor x = {0}, y = {0}, out = {0};
   ait_status status;
-  AIT_GOTO(ait_nn_arg_expanded(call, 0, rank, shape, &x));
-  AIT_GOTO(ait_nn_arg_expanded(call, 1, rank, shape, &y));
-  if (x.dtype != AIT_F64 || y.dtype != AIT_F64) AIT_GOTO(ait_ref_error(call, AIT_CODE_UNSUPPORTED, "cross product of complex numbers"));
-  AIT_GOTO(ait_ref_temp(call, AIT_F64, rank, shape, &out));
+  AIT_GOTO(ait_nn_complex_expanded(call, 0, rank, shape, &x));
+  AIT_GOTO(ait_nn_complex_expanded(call, 1, rank, shape, &y));
+  AIT_GOTO(ait_ref_temp(call, AIT_C128, rank, shape, &out));
   int64_t s = ait_nn_span(&x, d + 1, rank);
   for (int64_t i = 0; i < ait_tensor_count(&out); ++i) {
     int64_t k = i / s % 3, base = i - k * s, k1 = (k + 1) % 3 * s + base, k2 = (k + 2) % 3 * s + base;
-    const double *a = x.data, *b = y.data;
-    ait_nn_data_mut(&out)[i] = a[k1] * b[k2] - a[k2] * b[k1];
+    const double _Complex *a = x.data, *b = y.data;
+    ((double _Complex *)out.data)[i] = a[k1] * b[k2] - a[k2] * b[k1];
   }
   status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, ait_dtype_promote(t[0]->dtype, t[1]->dtype)), &out);
 cleanup:

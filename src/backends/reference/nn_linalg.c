@@ -1,19 +1,22 @@
-/* Linear algebra on batches of real matrices. Everything is copied to contiguous double, done there, and rounded once. */
+/* Linear algebra on batches of matrices. Everything is copied to contiguous complex double, done there, and rounded once; of a real
+ * result the real parts are kept. */
 #include "backends/reference/nn.h"
 #include "backends/reference/nn_decompose.h"
 
-/* A batch of matrices in double: [lead.., m, n]. */
+typedef ait_nn_cplx cplx;
+
+/* A batch of matrices, C128: [lead.., m, n]. */
 typedef struct mats {
   ait_tensor t;
   int64_t count, m, n;
 } mats;
 
-static double *mat(const mats *x, int64_t i) { return ait_nn_data_mut(&x->t) + i * x->m * x->n; }
+static cplx *elements(const ait_tensor *t) { return (cplx *)t->data; }
+static cplx *mat(const mats *x, int64_t i) { return elements(&x->t) + i * x->m * x->n; }
 
 static ait_status mats_of(const ait_ref_call *call, const ait_tensor *t, mats *out) {
   if (t->rank < 2) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a matrix has two dims");
-  if (ait_dtype_is_complex(t->dtype)) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "linear algebra of complex numbers");
-  AIT_TRY(ait_nn_f64(call, t, &out->t));
+  AIT_TRY(ait_nn_complex(call, t, &out->t));
   out->m = t->shape[t->rank - 2];
   out->n = t->shape[t->rank - 1];
   out->count = ait_nn_span(t, 0, t->rank - 2);
@@ -24,6 +27,12 @@ static ait_status mats_arg(const ait_ref_call *call, uint32_t arg, mats *out) {
   const ait_tensor *t;
   AIT_TRY(ait_ref_tensor(call, arg, &t));
   return mats_of(call, t, out);
+}
+
+static ait_status complex_arg(const ait_ref_call *call, uint32_t arg, ait_tensor *out) {
+  const ait_tensor *t;
+  AIT_TRY(ait_ref_tensor(call, arg, &t));
+  return ait_nn_complex(call, t, out);
 }
 
 static ait_status square_arg(const ait_ref_call *call, uint32_t arg, mats *out) {
@@ -38,7 +47,7 @@ static ait_status mats_new(const ait_ref_call *call, const mats *like, int64_t m
   memcpy(shape, like->t.shape, sizeof shape);
   shape[r - 2] = m, shape[r - 1] = n;
   *out = (mats){.count = like->count, .m = m, .n = n};
-  return ait_nn_zeros(call, AIT_F64, r, shape, &out->t);
+  return ait_nn_zeros(call, AIT_C128, r, shape, &out->t);
 }
 
 /* Lead dims followed by `extra` (0 or 1) dims of `n`. */
@@ -55,7 +64,7 @@ static ait_dtype dtype_of(const ait_ref_call *call, uint32_t k) {
   return ait_nn_dtype(call, k, t ? t->dtype : AIT_F32);
 }
 
-/* Result k from values; integers go through an I32 tensor that is handed over. */
+/* Result k from C128 values; integers go through an I32 tensor that is handed over. */
 static ait_status give(ait_ref_call *call, uint32_t k, const ait_tensor *values) {
   return ait_nn_result(call, k, dtype_of(call, k), values);
 }
@@ -67,8 +76,7 @@ static void hand_over(ait_ref_call *call, uint32_t k, ait_tensor *t) {
 
 static ait_status singular(const ait_ref_call *call) { return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the matrix is singular"); }
 
-/* ---- factorisations
- * ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- factorisations -------------------------------------------------------------------------------------------------------------------*/
 /* An LU of every matrix of x in place; pivots [.., min(m, n)] and info [..] as I32. */
 static ait_status factor(const ait_ref_call *call, mats *x, bool pivot, ait_tensor *pivots, ait_tensor *info) {
   int64_t k = ait_nn_min(x->m, x->n);
@@ -107,12 +115,12 @@ cleanup:
 /* P, L and U (m x k, k x n) of a packed LU. */
 static void unpack(const mats *lu, int64_t i, const int32_t *pivots, mats *p, mats *l, mats *u) {
   int64_t k = ait_nn_min(lu->m, lu->n), m = lu->m;
-  const double *a = mat(lu, i);
-  double *perm = mat(p, i);
+  const cplx *a = mat(lu, i);
+  cplx *perm = mat(p, i);
   for (int64_t r = 0; r < m; ++r) perm[r * m + r] = 1;
   for (int64_t s = k - 1; pivots && s >= 0; --s) /* P = the exchanges undone, last first */
     for (int64_t c = 0, q = pivots[s] - 1; q != s && c < m; ++c) {
-      double t = perm[s * m + c];
+      cplx t = perm[s * m + c];
       perm[s * m + c] = perm[q * m + c];
       perm[q * m + c] = t;
     }
@@ -125,7 +133,7 @@ static void unpack(const mats *lu, int64_t i, const int32_t *pivots, mats *p, ma
 static ait_status give_unpacked(ait_ref_call *call, const mats *lu, const ait_tensor *pivots, bool want_p, bool want_lu) {
   mats p = {0}, l = {0}, u = {0};
   int64_t k = ait_nn_min(lu->m, lu->n);
-  ait_tensor none = ait_tensor_borrow(NULL, AIT_F64, 1, (int64_t[]){0});
+  ait_tensor none = ait_tensor_borrow(NULL, AIT_C128, 1, (int64_t[]){0});
   ait_status status;
   AIT_GOTO(mats_new(call, lu, lu->m, lu->m, &p));
   AIT_GOTO(mats_new(call, lu, lu->m, k, &l));
@@ -175,11 +183,6 @@ cleanup:
   return status;
 }
 
-static void transpose(const double *a, int64_t m, int64_t n, double *out) {
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) out[j * m + i] = a[i * n + j];
-}
-
 /* linalg_cholesky(_ex) with `upper` second; cholesky */
 ait_status ait_ref_cholesky(ait_ref_call *call) {
   mats x = {0}, t = {0};
@@ -192,11 +195,11 @@ ait_status ait_ref_cholesky(ait_ref_call *call) {
   AIT_GOTO(mats_new(call, &x, x.n, x.n, &t));
   for (int64_t i = 0; i < x.count; ++i) {
     if (upper) { /* only that triangle is read */
-      transpose(mat(&x, i), x.n, x.n, mat(&t, i));
-      memcpy(mat(&x, i), mat(&t, i), (size_t)(x.n * x.n) * sizeof(double));
+      ait_nn_adjoint(mat(&x, i), x.n, x.n, mat(&t, i));
+      memcpy(mat(&x, i), mat(&t, i), (size_t)(x.n * x.n) * sizeof(cplx));
     }
     ((int32_t *)info.data)[i] = ait_nn_cholesky(mat(&x, i), x.n);
-    transpose(mat(&x, i), x.n, x.n, mat(&t, i));
+    ait_nn_adjoint(mat(&x, i), x.n, x.n, mat(&t, i));
   }
   if (!ait_nn_is(call, "aten.linalg_cholesky_ex") && any_info(&info))
     AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the matrix is not positive definite"));
@@ -209,12 +212,11 @@ cleanup:
   return status;
 }
 
-/* ---- QR
- * --------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- QR -------------------------------------------------------------------------------------------------------------------------------*/
 /* linalg_qr(A, mode), qr(self, some) */
 ait_status ait_ref_qr(ait_ref_call *call) {
   mats x = {0}, q = {0}, r = {0};
-  ait_tensor tau = {0}, none = ait_tensor_borrow(NULL, AIT_F64, 1, (int64_t[]){0});
+  ait_tensor tau = {0}, none = ait_tensor_borrow(NULL, AIT_C128, 1, (int64_t[]){0});
   const char *mode = ait_ref_string(call, 1);
   bool complete = mode && strcmp(mode, "complete") == 0, only_r = mode && strcmp(mode, "r") == 0, some = true;
   ait_status status;
@@ -222,11 +224,11 @@ ait_status ait_ref_qr(ait_ref_call *call) {
   complete |= !some;
   AIT_GOTO(mats_arg(call, 0, &x));
   int64_t k = ait_nn_min(x.m, x.n), cols = complete ? x.m : k;
-  AIT_GOTO(lead_zeros(call, &x, AIT_F64, 1, k, &tau));
+  AIT_GOTO(lead_zeros(call, &x, AIT_C128, 1, k, &tau));
   AIT_GOTO(mats_new(call, &x, x.m, cols, &q));
   AIT_GOTO(mats_new(call, &x, cols, x.n, &r));
   for (int64_t i = 0; i < x.count; ++i) {
-    double *t = ait_nn_data_mut(&tau) + i * k;
+    cplx *t = elements(&tau) + i * k;
     ait_nn_qr(mat(&x, i), x.m, x.n, t);
     ait_nn_qr_form(mat(&x, i), x.n, x.m, k, t, mat(&q, i), cols);
     for (int64_t a = 0; a < ait_nn_min(cols, k); ++a)
@@ -248,8 +250,8 @@ ait_status ait_ref_geqrf(ait_ref_call *call) {
   ait_status status;
   AIT_GOTO(mats_arg(call, 0, &x));
   int64_t k = ait_nn_min(x.m, x.n);
-  AIT_GOTO(lead_zeros(call, &x, AIT_F64, 1, k, &tau));
-  for (int64_t i = 0; i < x.count; ++i) ait_nn_qr(mat(&x, i), x.m, x.n, ait_nn_data_mut(&tau) + i * k);
+  AIT_GOTO(lead_zeros(call, &x, AIT_C128, 1, k, &tau));
+  for (int64_t i = 0; i < x.count; ++i) ait_nn_qr(mat(&x, i), x.m, x.n, elements(&tau) + i * k);
   AIT_GOTO(give(call, 0, &x.t));
   status = give(call, 1, &tau);
 cleanup:
@@ -263,11 +265,11 @@ ait_status ait_ref_householder_product(ait_ref_call *call) {
   ait_tensor tau = {0};
   ait_status status;
   AIT_GOTO(mats_arg(call, 0, &x));
-  AIT_GOTO(ait_nn_arg(call, 1, &tau));
+  AIT_GOTO(complex_arg(call, 1, &tau));
   int64_t k = tau.rank ? tau.shape[tau.rank - 1] : 0;
   if (k > x.n || x.n > x.m || ait_tensor_count(&tau) != k * x.count) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "shapes"));
   AIT_GOTO(mats_new(call, &x, x.m, x.n, &q));
-  for (int64_t i = 0; i < x.count; ++i) ait_nn_qr_form(mat(&x, i), x.n, x.m, k, ait_nn_data(&tau) + i * k, mat(&q, i), x.n);
+  for (int64_t i = 0; i < x.count; ++i) ait_nn_qr_form(mat(&x, i), x.n, x.m, k, elements(&tau) + i * k, mat(&q, i), x.n);
   status = give(call, 0, &q.t);
 cleanup:
   ait_tensor_release(&x.t);
@@ -276,14 +278,14 @@ cleanup:
   return status;
 }
 
-/* ormqr(a, tau, other, left, transpose): Q other, other Q, or with Q transposed */
+/* ormqr(a, tau, other, left, transpose): Q other, other Q, or with Q^H */
 ait_status ait_ref_ormqr(ait_ref_call *call) {
   mats a = {0}, c = {0}, t = {0};
   ait_tensor tau = {0};
   bool left, flip;
   ait_status status;
   AIT_GOTO(mats_arg(call, 0, &a));
-  AIT_GOTO(ait_nn_arg(call, 1, &tau));
+  AIT_GOTO(complex_arg(call, 1, &tau));
   AIT_GOTO(mats_arg(call, 2, &c));
   AIT_GOTO(ait_ref_bool(call, 3, &left));
   AIT_GOTO(ait_ref_bool(call, 4, &flip));
@@ -292,14 +294,14 @@ ait_status ait_ref_ormqr(ait_ref_call *call) {
     AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "shapes"));
   AIT_GOTO(mats_new(call, &c, c.n, c.m, &t));
   for (int64_t i = 0; i < a.count; ++i) {
-    const double *ti = ait_nn_data(&tau) + i * k;
+    const cplx *ti = elements(&tau) + i * k;
     if (left) {
       ait_nn_qr_apply(mat(&a, i), a.n, a.m, k, ti, flip, mat(&c, i), c.n);
       continue;
     }
-    transpose(mat(&c, i), c.m, c.n, mat(&t, i)); /* C Q = (Q^T C^T)^T */
+    ait_nn_adjoint(mat(&c, i), c.m, c.n, mat(&t, i)); /* C Q = (Q^H C^H)^H */
     ait_nn_qr_apply(mat(&a, i), a.n, a.m, k, ti, !flip, mat(&t, i), c.m);
-    transpose(mat(&t, i), c.n, c.m, mat(&c, i));
+    ait_nn_adjoint(mat(&t, i), c.n, c.m, mat(&c, i));
   }
   status = give(call, 0, &c.t);
 cleanup:
@@ -310,33 +312,50 @@ cleanup:
   return status;
 }
 
-/* ---- determinants
- * ------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- determinants ---------------------------------------------------------------------------------------------------------------------*/
 typedef struct determinant {
-  double sign, log_abs, det;
+  cplx sign, det; /* sign: of modulus 1, or 0 */
+  double log_abs;
 } determinant;
 
-static determinant determinant_of(const double *lu, int64_t n, const int32_t *pivots) {
+static cplx sign_of(cplx v, double size) {
+  cplx out = 0;
+  if (__imag__ v == 0) __real__ out = copysign(1, __real__ v); /* of an infinite one, too */
+  else out = v / size;
+  return out;
+}
+
+static determinant determinant_of(const cplx *lu, int64_t n, const int32_t *pivots) {
   determinant d = {.sign = 1, .log_abs = 0, .det = 1};
   for (int64_t i = 0; i < n; ++i) {
-    double v = lu[i * n + i];
+    cplx v = lu[i * n + i];
+    double size = __imag__ v == 0 ? fabs(__real__ v) : hypot(__real__ v, __imag__ v);
     if (pivots[i] != i + 1) d.sign = -d.sign, d.det = -d.det;
     d.det *= v;
-    d.log_abs += log(fabs(v));
-    d.sign *= v > 0 ? 1 : v < 0 ? -1 : v;
+    d.log_abs += log(size);
+    d.sign *= size > 0 ? sign_of(v, size) : v;
   }
   return d;
 }
 
-/* The determinant of the transpose is the same, and torch factors that when the matrix is row-major: it is what LAPACK reads without a
- * copy. */
+/* log(det): of a real matrix NaN when det is negative */
+static cplx log_of(const determinant *d, bool is_complex) {
+  cplx out = d->log_abs;
+  if (is_complex) __imag__ out = atan2(__imag__ d->sign, __real__ d->sign);
+  else if (__real__ d->sign < 0) out = NAN;
+  return out;
+}
+
+/* torch factors the transpose when the matrix is row-major: it is what LAPACK reads without a copy. The determinant is the same. */
 static ait_status as_torch_factors(const ait_ref_call *call, mats *x) {
   const ait_tensor *t;
   AIT_TRY(ait_ref_tensor(call, 0, &t));
   if (!ait_tensor_is_contiguous(t)) return AIT_OK;
   mats flipped;
   AIT_TRY(mats_new(call, x, x->n, x->n, &flipped));
-  for (int64_t i = 0; i < x->count; ++i) transpose(mat(x, i), x->n, x->n, mat(&flipped, i));
+  for (int64_t i = 0; i < x->count; ++i)
+    for (int64_t r = 0; r < x->n; ++r)
+      for (int64_t c = 0; c < x->n; ++c) mat(&flipped, i)[c * x->n + r] = mat(x, i)[r * x->n + c];
   ait_tensor_release(&x->t);
   *x = flipped;
   return AIT_OK;
@@ -351,16 +370,15 @@ ait_status ait_ref_det(ait_ref_call *call) {
   AIT_GOTO(square_arg(call, 0, &x));
   if (ait_nn_starts(call, "aten._linalg")) AIT_GOTO(as_torch_factors(call, &x));
   AIT_GOTO(factor(call, &x, true, &pivots, &info));
-  AIT_GOTO(lead_zeros(call, &x, AIT_F64, 0, 0, &first));
-  AIT_GOTO(lead_zeros(call, &x, AIT_F64, 0, 0, &second));
+  AIT_GOTO(lead_zeros(call, &x, AIT_C128, 0, 0, &first));
+  AIT_GOTO(lead_zeros(call, &x, AIT_C128, 0, 0, &second));
   for (int64_t i = 0; i < x.count; ++i) {
     determinant d = determinant_of(mat(&x, i), x.n, (const int32_t *)pivots.data + i * x.n);
-    double log_det = d.sign < 0 ? NAN : d.log_abs;
-    ait_nn_data_mut(&first)[i] = slog ? d.sign : log_only ? log_det : d.det;
-    ait_nn_data_mut(&second)[i] = d.log_abs;
+    elements(&first)[i] = slog ? d.sign : log_only ? log_of(&d, ait_dtype_is_complex(dtype_of(call, 0))) : d.det;
+    elements(&second)[i] = d.log_abs;
   }
   AIT_GOTO(give(call, 0, &first));
-  if (slog) AIT_GOTO(give(call, 1, &second));
+  if (slog) AIT_GOTO(ait_nn_result(call, 1, ait_nn_dtype(call, 1, ait_dtype_component(dtype_of(call, 0))), &second));
   if (ait_nn_starts(call, "aten._linalg")) {
     AIT_GOTO(give(call, slog ? 2 : 1, &x.t));
     hand_over(call, slog ? 3 : 2, &pivots);
@@ -374,9 +392,8 @@ cleanup:
   return status;
 }
 
-/* ---- solving
- * -----------------------------------------------------------------------------------------------------------------------------------*/
-/* Lead dims of both broadcast; copies in double. */
+/* ---- solving --------------------------------------------------------------------------------------------------------------------------*/
+/* Lead dims of both broadcast. */
 static ait_status broadcast_pair(const ait_ref_call *call, const ait_tensor *a, const ait_tensor *b, mats *out_a, mats *out_b) {
   ait_tensor la = *a, lb = *b;
   int64_t shape[AIT_MAX_RANK];
@@ -393,16 +410,16 @@ static ait_status broadcast_pair(const ait_ref_call *call, const ait_tensor *a, 
   return mats_of(call, &vb, out_b);
 }
 
-/* X with A X = B, or X A = B by transposing. */
-static void solve_one(const double *lu, int64_t n, const int32_t *pivots, bool left, bool adjoint, double *b, int64_t bm, int64_t bn,
-                      double *work) {
+/* X with A X = B, or X A = B as A^H X^H = B^H. adjoint: A^H in place of A. */
+static void solve_one(const cplx *lu, int64_t n, const int32_t *pivots, bool left, bool adjoint, cplx *b, int64_t bm, int64_t bn,
+                      cplx *work) {
   if (left) {
     ait_nn_lu_solve(lu, n, pivots, adjoint, b, bn);
     return;
   }
-  transpose(b, bm, bn, work);
+  ait_nn_adjoint(b, bm, bn, work);
   ait_nn_lu_solve(lu, n, pivots, !adjoint, work, bm);
-  transpose(work, bn, bm, b);
+  ait_nn_adjoint(work, bn, bm, b);
 }
 
 /* A is torch's choice of vector when B has one dim less than A and fits its lead. */
@@ -487,7 +504,7 @@ static ait_status inverse_of(const ait_ref_call *call, mats *x, mats *out, ait_t
   AIT_GOTO(factor(call, x, true, &pivots, info));
   AIT_GOTO(mats_new(call, x, x->n, x->n, out));
   for (int64_t i = 0; i < x->count; ++i) {
-    double *b = mat(out, i);
+    cplx *b = mat(out, i);
     for (int64_t j = 0; j < x->n; ++j) b[j * x->n + j] = 1;
     ait_nn_lu_solve(mat(x, i), x->n, (const int32_t *)pivots.data + i * x->n, false, b, x->n);
   }
@@ -522,9 +539,9 @@ ait_status ait_ref_tensorinv(ait_ref_call *call) {
   AIT_TRY(ait_ref_tensor(call, 0, &t));
   AIT_TRY(ait_ref_int(call, 1, &split));
   if (split < 1 || split > t->rank) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "ind out of range");
-  AIT_GOTO(ait_nn_f64(call, t, &flat));
+  AIT_GOTO(ait_nn_complex(call, t, &flat));
   int64_t sizes[2] = {ait_nn_span(t, 0, (int32_t)split), ait_nn_span(t, (int32_t)split, t->rank)};
-  ait_tensor view = ait_tensor_borrow(flat.data, AIT_F64, 2, sizes);
+  ait_tensor view = ait_tensor_borrow(flat.data, AIT_C128, 2, sizes);
   if (sizes[0] != sizes[1]) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the tensor is not square"));
   AIT_GOTO(mats_of(call, &view, &x));
   AIT_GOTO(inverse_of(call, &x, &out, &info));
@@ -532,7 +549,7 @@ ait_status ait_ref_tensorinv(ait_ref_call *call) {
   int32_t n = t->rank - (int32_t)split;
   memcpy(shape, t->shape + split, (size_t)n * sizeof *shape);
   memcpy(shape + n, t->shape, (size_t)split * sizeof *shape);
-  view = ait_tensor_borrow(out.t.data, AIT_F64, t->rank, shape);
+  view = ait_tensor_borrow(out.t.data, AIT_C128, t->rank, shape);
   status = give(call, 0, &view);
 cleanup:
   ait_tensor_release(&flat);
@@ -566,14 +583,14 @@ ait_status ait_ref_tensorsolve(ait_ref_call *call) {
   n = ait_tensor_count(tb);
   if (ait_tensor_count(ta) != n * n || tb->rank > ta->rank)
     return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the tensor is not square");
-  AIT_GOTO(ait_nn_f64(call, &v, &fa));
-  AIT_GOTO(ait_nn_f64(call, tb, &fb));
-  ait_tensor square = ait_tensor_borrow(fa.data, AIT_F64, 2, (int64_t[]){n, n});
+  AIT_GOTO(ait_nn_complex(call, &v, &fa));
+  AIT_GOTO(ait_nn_complex(call, tb, &fb));
+  ait_tensor square = ait_tensor_borrow(fa.data, AIT_C128, 2, (int64_t[]){n, n});
   AIT_GOTO(mats_of(call, &square, &a));
   AIT_GOTO(factor(call, &a, true, &pivots, &info));
   if (any_info(&info)) AIT_GOTO(singular(call));
   ait_nn_lu_solve(mat(&a, 0), n, pivots.data, false, fb.data, 1);
-  ait_tensor out = ait_tensor_borrow(fb.data, AIT_F64, ta->rank - tb->rank, v.shape + tb->rank);
+  ait_tensor out = ait_tensor_borrow(fb.data, AIT_C128, ta->rank - tb->rank, v.shape + tb->rank);
   status = give(call, 0, &out);
 cleanup:
   ait_tensor_release(&fa);
@@ -600,12 +617,12 @@ ait_status ait_ref_triangular(ait_ref_call *call) {
   AIT_GOTO(mats_new(call, &b, b.n, b.m, &work));
   for (int64_t i = 0; i < a.count; ++i) {
     if (left) {
-      ait_nn_triangular_solve(mat(&a, i), a.n, upper, flip, unit, mat(&b, i), b.n);
+      ait_nn_triangular_solve(mat(&a, i), a.n, upper, flip ? AIT_NN_TRANSPOSE : AIT_NN_PLAIN, unit, mat(&b, i), b.n);
       continue;
     }
-    transpose(mat(&b, i), b.m, b.n, mat(&work, i));
-    ait_nn_triangular_solve(mat(&a, i), a.n, upper, true, unit, mat(&work, i), b.m);
-    transpose(mat(&work, i), b.n, b.m, mat(&b, i));
+    ait_nn_adjoint(mat(&b, i), b.m, b.n, mat(&work, i));
+    ait_nn_triangular_solve(mat(&a, i), a.n, upper, AIT_NN_ADJOINT, unit, mat(&work, i), b.m);
+    ait_nn_adjoint(mat(&work, i), b.n, b.m, mat(&b, i));
   }
   AIT_GOTO(give(call, 0, &b.t));
   if (old) status = give(call, 1, &a.t);
@@ -616,7 +633,7 @@ cleanup:
   return status;
 }
 
-/* cholesky_solve(B, L, upper): L L^T X = B; cholesky_inverse(L, upper) */
+/* cholesky_solve(B, L, upper): L L^H X = B; cholesky_inverse(L, upper) */
 ait_status ait_ref_cholesky_solve(ait_ref_call *call) {
   bool inverse = ait_nn_is(call, "aten.cholesky_inverse"), upper;
   const ait_tensor *tl, *tb;
@@ -628,11 +645,11 @@ ait_status ait_ref_cholesky_solve(ait_ref_call *call) {
   AIT_GOTO(broadcast_pair(call, tl, tb, &l, &b));
   if (l.m != l.n || b.m != l.n) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "shapes"));
   for (int64_t i = 0; i < l.count; ++i) {
-    double *x = mat(&b, i);
+    cplx *x = mat(&b, i);
     if (inverse)
       for (int64_t j = 0; j < b.m * b.n; ++j) x[j] = j % (b.n + 1) == 0;
-    ait_nn_triangular_solve(mat(&l, i), l.n, upper, upper, false, x, b.n);
-    ait_nn_triangular_solve(mat(&l, i), l.n, upper, !upper, false, x, b.n);
+    ait_nn_triangular_solve(mat(&l, i), l.n, upper, upper ? AIT_NN_ADJOINT : AIT_NN_PLAIN, false, x, b.n);
+    ait_nn_triangular_solve(mat(&l, i), l.n, upper, upper ? AIT_NN_PLAIN : AIT_NN_ADJOINT, false, x, b.n);
   }
   status = give(call, 0, &b.t);
 cleanup:
@@ -654,88 +671,18 @@ ait_status ait_ref_check_errors(ait_ref_call *call) {
              : AIT_OK;
 }
 
-/* ---- LDL with the pivoting of Bunch and Kaufman, stored as LAPACK's sytrf stores it (lower)
- * -----------------------------------------------------*/
-/* Exchanges rows and columns k and p of the symmetric matrix whose lower triangle is given; columns before k stay. */
-static void swap_symmetric(double *a, int64_t n, int64_t k, int64_t p) {
-  double t;
-  for (int64_t i = p + 1; i < n; ++i) t = a[i * n + k], a[i * n + k] = a[i * n + p], a[i * n + p] = t;
-  for (int64_t j = k + 1; j < p; ++j) t = a[j * n + k], a[j * n + k] = a[p * n + j], a[p * n + j] = t;
-  t = a[k * n + k], a[k * n + k] = a[p * n + p], a[p * n + p] = t;
-}
-
-static int64_t largest_below(const double *a, int64_t n, int64_t k) {
-  int64_t best = k + 1;
-  for (int64_t i = k + 2; i < n; ++i)
-    if (fabs(a[i * n + k]) > fabs(a[best * n + k])) best = i;
-  return best;
-}
-
-/* Largest off-diagonal element of row r of the trailing matrix from k on. */
-static double largest_in_row(const double *a, int64_t n, int64_t k, int64_t r) {
-  double best = 0;
-  for (int64_t j = k; j < r; ++j) best = fmax(best, fabs(a[r * n + j]));
-  for (int64_t i = r + 1; i < n; ++i) best = fmax(best, fabs(a[i * n + r]));
-  return best;
-}
-
-static void eliminate_one(double *a, int64_t n, int64_t k) {
-  double d = 1 / a[k * n + k];
-  for (int64_t j = k + 1; j < n; ++j)
-    for (int64_t i = j; i < n; ++i) a[i * n + j] -= d * a[i * n + k] * a[j * n + k];
-  for (int64_t i = k + 1; i < n; ++i) a[i * n + k] *= d;
-}
-
-static void eliminate_two(double *a, int64_t n, int64_t k) {
-  double d21 = a[(k + 1) * n + k], d11 = a[(k + 1) * n + k + 1] / d21, d22 = a[k * n + k] / d21, t = 1 / (d11 * d22 - 1) / d21;
-  for (int64_t j = k + 2; j < n; ++j) {
-    double wk = t * (d11 * a[j * n + k] - a[j * n + k + 1]), w1 = t * (d22 * a[j * n + k + 1] - a[j * n + k]);
-    for (int64_t i = j; i < n; ++i) a[i * n + j] -= a[i * n + k] * wk + a[i * n + k + 1] * w1;
-    a[j * n + k] = wk;
-    a[j * n + k + 1] = w1;
-  }
-}
-
-static int32_t ldl_one(double *a, int64_t n, int32_t *pivots) {
-  const double alpha = 0.6403882032022076; /* (1 + sqrt(17)) / 8 */
-  int32_t info = 0;
-  for (int64_t k = 0; k < n;) {
-    int64_t step = 1, p = k, big = k + 1 < n ? largest_below(a, n, k) : k;
-    double diagonal = fabs(a[k * n + k]), column = k + 1 < n ? fabs(a[big * n + k]) : 0;
-    if (fmax(diagonal, column) == 0) {
-      if (!info) info = (int32_t)k + 1;
-    } else {
-      if (diagonal < alpha * column) {
-        double row = largest_in_row(a, n, k, big);
-        if (diagonal >= alpha * column * (column / row)) p = k;
-        else if (fabs(a[big * n + big]) >= alpha * row) p = big;
-        else p = big, step = 2;
-      }
-      int64_t at = k + step - 1;
-      if (p != at) {
-        swap_symmetric(a, n, at, p);
-        double t = a[at * n + k];
-        if (step == 2) a[at * n + k] = a[p * n + k], a[p * n + k] = t;
-      }
-      if (step == 1) eliminate_one(a, n, k);
-      else eliminate_two(a, n, k);
-    }
-    for (int64_t s = 0; s < step; ++s) pivots[k + s] = step == 1 ? (int32_t)p + 1 : -((int32_t)p + 1);
-    k += step;
-  }
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = i + 1; j < n; ++j) a[i * n + j] = 0;
-  return info;
-}
-
+/* ---- LDL -------------------------------------------------------------------------------------------------------------------------*/
 ait_status ait_ref_ldl_factor(ait_ref_call *call) {
   mats x = {0};
   ait_tensor pivots = {0}, info = {0};
+  bool hermitian;
   ait_status status;
+  AIT_GOTO(ait_ref_bool(call, 1, &hermitian));
   AIT_GOTO(square_arg(call, 0, &x));
   AIT_GOTO(lead_zeros(call, &x, AIT_I32, 1, x.n, &pivots));
   AIT_GOTO(lead_zeros(call, &x, AIT_I32, 0, 0, &info));
-  for (int64_t i = 0; i < x.count; ++i) ((int32_t *)info.data)[i] = ldl_one(mat(&x, i), x.n, (int32_t *)pivots.data + i * x.n);
+  for (int64_t i = 0; i < x.count; ++i)
+    ((int32_t *)info.data)[i] = ait_nn_ldl(mat(&x, i), x.n, hermitian, (int32_t *)pivots.data + i * x.n);
   if (ait_nn_is(call, "aten.linalg_ldl_factor") && any_info(&info)) AIT_GOTO(singular(call));
   AIT_GOTO(give(call, 0, &x.t));
   hand_over(call, 1, &pivots);
@@ -747,42 +694,6 @@ cleanup:
   return status;
 }
 
-/* One system with LAPACK's sytrs layout (lower), 1 x 1 and 2 x 2 pivots. */
-static void ldl_solve_one(const double *a, int64_t n, const int32_t *pivots, double *b, int64_t cols) {
-  for (int64_t k = 0; k < n;) { /* L y = P b, D z = y */
-    int64_t step = pivots[k] > 0 ? 1 : 2, row = k + step - 1, other = (pivots[k] > 0 ? pivots[k] : -pivots[k]) - 1;
-    for (int64_t c = 0; other != row && c < cols; ++c) {
-      double t = b[row * cols + c];
-      b[row * cols + c] = b[other * cols + c], b[other * cols + c] = t;
-    }
-    for (int64_t i = k + step; i < n; ++i)
-      for (int64_t s = 0; s < step; ++s)
-        for (int64_t c = 0; c < cols; ++c) b[i * cols + c] -= a[i * n + k + s] * b[(k + s) * cols + c];
-    for (int64_t c = 0; c < cols; ++c) {
-      if (step == 1) {
-        b[k * cols + c] /= a[k * n + k];
-        continue;
-      }
-      double p = a[k * n + k], q = a[(k + 1) * n + k], r = a[(k + 1) * n + k + 1], det = p * r - q * q;
-      double u = b[k * cols + c], v = b[(k + 1) * cols + c];
-      b[k * cols + c] = (r * u - q * v) / det;
-      b[(k + 1) * cols + c] = (p * v - q * u) / det;
-    }
-    k += step;
-  }
-  for (int64_t k = n - 1; k >= 0;) { /* L^T x = z, exchanges undone */
-    int64_t step = pivots[k] > 0 ? 1 : 2, first = k - step + 1, other = (pivots[k] > 0 ? pivots[k] : -pivots[k]) - 1;
-    for (int64_t s = 0; s < step; ++s)
-      for (int64_t i = k + 1; i < n; ++i)
-        for (int64_t c = 0; c < cols; ++c) b[(first + s) * cols + c] -= a[i * n + first + s] * b[i * cols + c];
-    for (int64_t c = 0; other != k && c < cols; ++c) {
-      double t = b[k * cols + c];
-      b[k * cols + c] = b[other * cols + c], b[other * cols + c] = t;
-    }
-    k -= step;
-  }
-}
-
 ait_status ait_ref_ldl_solve(ait_ref_call *call) {
   const ait_tensor *tl, *tp, *tb;
   AIT_TRY(ait_ref_tensor(call, 0, &tl));
@@ -790,7 +701,9 @@ ait_status ait_ref_ldl_solve(ait_ref_call *call) {
   AIT_TRY(ait_ref_tensor(call, 2, &tb));
   mats a = {0}, b = {0};
   ait_tensor pivots = {0};
+  bool hermitian;
   ait_status status;
+  AIT_GOTO(ait_ref_bool(call, 3, &hermitian));
   AIT_GOTO(broadcast_pair(call, tl, tb, &a, &b));
   if (a.m != a.n || b.m != a.n) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "shapes"));
   ait_tensor expanded = ait_ref_expand(tp, a.t.rank - 1, a.t.shape);
@@ -799,7 +712,8 @@ ait_status ait_ref_ldl_solve(ait_ref_call *call) {
     int32_t p = ((const int32_t *)pivots.data)[i];
     if (p == 0 || p > a.n || -p > a.n) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "pivot out of range"));
   }
-  for (int64_t i = 0; i < a.count; ++i) ldl_solve_one(mat(&a, i), a.n, (const int32_t *)pivots.data + i * a.n, mat(&b, i), b.n);
+  for (int64_t i = 0; i < a.count; ++i)
+    ait_nn_ldl_solve(mat(&a, i), a.n, hermitian, (const int32_t *)pivots.data + i * a.n, mat(&b, i), b.n);
   status = give(call, 0, &b.t);
 cleanup:
   ait_tensor_release(&a.t);

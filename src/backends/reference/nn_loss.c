@@ -56,6 +56,20 @@ static double poisson(double x, double y, const double *p) {
   return loss + (p[1] != 0 && y > 1 ? y * log(y) - y + 0.5 * log(2 * M_PI * y) : 0);
 }
 
+static ait_status complex_l1(const ait_ref_call *call, int32_t rank, const int64_t *shape, ait_tensor *each) {
+  ait_tensor x = {0}, y = {0};
+  ait_status status;
+  AIT_GOTO(ait_nn_complex_expanded(call, 0, rank, shape, &x));
+  AIT_GOTO(ait_nn_complex_expanded(call, 1, rank, shape, &y));
+  AIT_GOTO(ait_ref_temp(call, AIT_F64, rank, shape, each));
+  const double _Complex *a = x.data, *b = y.data;
+  for (int64_t i = 0; i < ait_tensor_count(each); ++i) ait_nn_data_mut(each)[i] = ait_nn_modulus(a[i] - b[i]);
+cleanup:
+  ait_tensor_release(&x);
+  ait_tensor_release(&y);
+  return status;
+}
+
 /* Arguments 0 and 1 broadcast; each[i] = fn(x, y). */
 static ait_status each_loss(const ait_ref_call *call, loss_fn fn, const double *p, ait_tensor *each, ait_dtype *dtype) {
   const ait_tensor *t[2];
@@ -66,6 +80,7 @@ static ait_status each_loss(const ait_ref_call *call, loss_fn fn, const double *
   AIT_TRY(ait_ref_broadcast(call, t, 2, &rank, shape));
   *dtype = ait_dtype_promote(t[0]->dtype, t[1]->dtype);
   ait_tensor y;
+  if (ait_dtype_is_complex(*dtype) && fn == l1) return complex_l1(call, rank, shape, each);
   AIT_TRY(ait_nn_arg_expanded(call, 0, rank, shape, each));
   AIT_TRY(ait_nn_arg_expanded(call, 1, rank, shape, &y));
   double *x = each->data;
@@ -445,10 +460,10 @@ cleanup:
   return status;
 }
 
-static double pair_distance(const double *x, const double *y, int64_t n, double p, double eps) {
+static double pair_distance(const double _Complex *x, const double _Complex *y, int64_t n, double p, double eps) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) {
-    double d = fabs(x[i] - y[i] + eps);
+    double d = ait_nn_modulus(x[i] - y[i] + eps);
     sum = isinf(p) ? fmax(sum, d) : sum + (p == 2 ? d * d : pow(d, p));
   }
   return isinf(p) ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / p);
@@ -470,11 +485,12 @@ ait_status ait_ref_triplet_margin(ait_ref_call *call) {
   AIT_TRY(ait_ref_bool(call, 6, &swap));
   AIT_TRY(ait_ref_int(call, 7, &reduction));
   AIT_TRY(ait_ref_broadcast(call, t, 3, &rank, shape));
-  for (uint32_t i = 0; i < 3; ++i) AIT_GOTO(ait_nn_arg_expanded(call, i, rank, shape, &x[i]));
+  for (uint32_t i = 0; i < 3; ++i) AIT_GOTO(ait_nn_complex_expanded(call, i, rank, shape, &x[i]));
   AIT_GOTO(ait_ref_temp(call, AIT_F64, rank ? rank - 1 : 0, shape, &each));
   int64_t n = rank ? shape[rank - 1] : 1;
   for (int64_t r = 0; r < ait_tensor_count(&each); ++r) {
-    const double *a = ait_nn_data(&x[0]) + r * n, *b = ait_nn_data(&x[1]) + r * n, *c = ait_nn_data(&x[2]) + r * n;
+    const double _Complex *a = (double _Complex *)x[0].data + r * n, *b = (double _Complex *)x[1].data + r * n,
+                          *c = (double _Complex *)x[2].data + r * n;
     double positive = pair_distance(a, b, n, p, eps), negative = pair_distance(a, c, n, p, eps);
     if (swap) negative = fmin(negative, pair_distance(b, c, n, p, eps));
     ait_nn_data_mut(&each)[r] = fmax(0, margin + positive - negative);

@@ -208,7 +208,7 @@ ait_status ait_ref_trapezoid(ait_ref_call *call) {
   bool cumulative = ait_nn_starts(call, "aten.cumulative"), spaced = ait_ends_with(call->node->op, ".x");
   const ait_tensor *t;
   ait_tensor y = {0}, x = {0}, out = {0};
-  double dx = 1;
+  double _Complex dx = 0;
   int64_t dim, shape[AIT_MAX_RANK];
   int32_t d;
   ait_status status;
@@ -216,9 +216,12 @@ ait_status ait_ref_trapezoid(ait_ref_call *call) {
   AIT_TRY(ait_ref_int(call, 2, &dim));
   AIT_TRY(ait_ref_dim(call, dim, t->rank, &d));
   if (t->rank == 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input of rank 0");
-  AIT_GOTO(ait_nn_f64(call, t, &y));
+  AIT_GOTO(ait_nn_complex(call, t, &y));
   if (!spaced) {
-    AIT_GOTO(ait_ref_float(call, 1, &dx));
+    ait_ref_scalar number;
+    AIT_GOTO(ait_ref_scalar_arg(call, 1, &number));
+    __real__ dx = number.f;
+    if (number.kind == AIT_KIND_COMPLEX) __imag__ dx = number.imag;
   } else {
     const ait_tensor *tx;
     AIT_GOTO(ait_ref_tensor(call, 1, &tx));
@@ -228,23 +231,24 @@ ait_status ait_ref_trapezoid(ait_ref_call *call) {
       v.rank = t->rank, v.shape[d] = tx->shape[0], v.strides[d] = tx->strides[0];
     }
     v = ait_ref_expand(&v, t->rank, t->shape);
-    AIT_GOTO(ait_nn_f64(call, &v, &x));
+    AIT_GOTO(ait_nn_complex(call, &v, &x));
   }
   int64_t n = t->shape[d], inner = ait_nn_span(t, d + 1, t->rank), outer = ait_nn_span(t, 0, d), steps = n > 0 ? n - 1 : 0;
   int32_t rank = 0;
   for (int32_t e = 0; e < t->rank; ++e)
     if (e != d || cumulative) shape[rank++] = e == d ? steps : t->shape[e];
-  AIT_GOTO(ait_nn_zeros(call, AIT_F64, rank, shape, &out));
+  AIT_GOTO(ait_nn_zeros(call, AIT_C128, rank, shape, &out));
+  const double _Complex *ys = y.data, *xs = x.data;
+  double _Complex *sums = out.data;
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < inner; ++i) {
-      double sum = 0;
+      double _Complex sum = 0;
       for (int64_t k = 0; k < steps; ++k) {
         int64_t at = (o * n + k) * inner + i;
-        double width = spaced ? ait_nn_data(&x)[at + inner] - ait_nn_data(&x)[at] : dx;
-        sum += (ait_nn_data(&y)[at] + ait_nn_data(&y)[at + inner]) / 2 * width;
-        if (cumulative) ait_nn_data_mut(&out)[(o * steps + k) * inner + i] = sum;
+        sum += (ys[at] + ys[at + inner]) / 2 * (spaced ? xs[at + inner] - xs[at] : dx);
+        if (cumulative) sums[(o * steps + k) * inner + i] = sum;
       }
-      if (!cumulative) ait_nn_data_mut(&out)[o * inner + i] = sum;
+      if (!cumulative) sums[o * inner + i] = sum;
     }
   status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &out);
 cleanup:

@@ -1,6 +1,8 @@
 /* Normalisations: batch, instance, layer, group, RMS; weight_norm and renorm. Statistics in double, two passes. */
 #include "backends/reference/nn.h"
 
+#include <complex.h>
+
 /* Mean and biased variance of `count` numbers: `runs` runs of `run` numbers, `step` apart. */
 static void moments(const double *x, int64_t runs, int64_t run, int64_t step, double *mean, double *var) {
   double sum = 0, square = 0, n = (double)(runs * run);
@@ -314,15 +316,41 @@ ait_status ait_ref_core_layer_norm(ait_ref_call *call) {
 }
 
 /* of the type that torch computes in: single precision for the halves */
-static double epsilon_of(ait_dtype d) { return d == AIT_F64 ? 0x1p-52 : 0x1p-23; }
+static double epsilon_of(ait_dtype d) { return d == AIT_F64 || d == AIT_C128 ? 0x1p-52 : 0x1p-23; }
+
+/* As torch composes it: x / sqrt(mean(x x) + eps), the squares without conjugation. */
+static ait_status complex_rms_norm(ait_ref_call *call, const ait_tensor *t, int32_t trailing, double eps) {
+  ait_tensor x = {0}, w = {0};
+  ait_status status;
+  if (trailing > t->rank) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input of rank %d", t->rank);
+  int32_t lead = t->rank - trailing;
+  AIT_GOTO(ait_nn_complex(call, t, &x));
+  bool weighted = !ait_ref_is_none(call, 2);
+  if (weighted) AIT_GOTO(ait_nn_complex_expanded(call, 2, trailing, t->shape + lead, &w));
+  int64_t n = ait_nn_span(t, lead, t->rank), rows = ait_nn_span(t, 0, lead);
+  for (int64_t r = 0; r < rows; ++r) {
+    double complex *row = (double complex *)x.data + r * n, sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += row[i] * row[i];
+    double complex scale = 1 / csqrt(sum / (double)n + eps);
+    for (int64_t i = 0; i < n; ++i) row[i] *= scale * (weighted ? ((double complex *)w.data)[i] : 1);
+  }
+  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &x);
+cleanup:
+  ait_tensor_release(&x);
+  ait_tensor_release(&w);
+  return status;
+}
 
 ait_status ait_ref_rms_norm(ait_ref_call *call) {
+  const ait_tensor *t;
   row_norm j = {.rms = true};
   int64_t shape[AIT_MAX_RANK];
   int32_t trailing;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
   AIT_TRY(ait_ref_ints(call, 1, shape, &trailing));
   /* without eps: that of the dtype in the user's program, fp64 mode or not */
   AIT_TRY(ait_ref_float_or(call, 3, epsilon_of(ait_nn_declared_dtype(call, 0, AIT_F32)), &j.eps));
+  if (ait_dtype_is_complex(t->dtype)) return complex_rms_norm(call, t, trailing, j.eps);
   return trailing_norm(call, trailing, &j, 2, AIT_NO_INDEX);
 }
 
@@ -370,19 +398,19 @@ ait_status ait_ref_native_group_norm(ait_ref_call *call) {
 
 /* ---- norms of slices
  * ----------------------------------------------------------------------------------------------------------------------*/
-static double slice_norm(const double *x, const ait_tensor *t, int32_t d, int64_t index, double p) {
+static double slice_norm(const double _Complex *x, const ait_tensor *t, int32_t d, int64_t index, double p) {
   int64_t inner = ait_nn_span(t, d + 1, t->rank), n = t->shape[d], outer = ait_nn_span(t, 0, d);
   double sum = 0;
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < inner; ++i) {
-      double v = fabs(x[(o * n + index) * inner + i]);
+      double v = ait_nn_modulus(x[(o * n + index) * inner + i]);
       if (isinf(p)) sum = v > sum || isnan(v) ? v : sum;
       else sum += p == 2 ? v * v : p == 0 ? v != 0 : pow(v, p);
     }
   return isinf(p) || p == 0 ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / p);
 }
 
-static void scale_slice(double *x, const ait_tensor *t, int32_t d, int64_t index, double scale) {
+static void scale_slice(double _Complex *x, const ait_tensor *t, int32_t d, int64_t index, double scale) {
   int64_t inner = ait_nn_span(t, d + 1, t->rank), n = t->shape[d], outer = ait_nn_span(t, 0, d);
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < inner; ++i) x[(o * n + index) * inner + i] *= scale;
@@ -390,11 +418,13 @@ static void scale_slice(double *x, const ait_tensor *t, int32_t d, int64_t index
 
 /* v * g / |v|, the norm over all dims but `dim` (-1: over all) */
 ait_status ait_ref_weight_norm(ait_ref_call *call) {
+  const ait_tensor *t;
   ait_tensor v = {0}, g = {0};
   int64_t dim;
   int32_t d = 0;
   ait_status status;
-  AIT_GOTO(ait_nn_arg(call, 0, &v));
+  AIT_GOTO(ait_ref_tensor(call, 0, &t));
+  AIT_GOTO(ait_nn_complex(call, t, &v));
   AIT_GOTO(ait_nn_arg(call, 1, &g));
   AIT_GOTO(ait_ref_int(call, 2, &dim));
   ait_tensor shape = v;
@@ -416,12 +446,14 @@ cleanup:
 
 /* Slices whose p-norm is above maxnorm are scaled down to it. */
 ait_status ait_ref_renorm(ait_ref_call *call) {
+  const ait_tensor *t;
   ait_tensor x = {0};
   double p, limit;
   int64_t dim;
   int32_t d;
   ait_status status;
-  AIT_GOTO(ait_nn_arg(call, 0, &x));
+  AIT_GOTO(ait_ref_tensor(call, 0, &t));
+  AIT_GOTO(ait_nn_complex(call, t, &x));
   AIT_GOTO(ait_ref_float(call, 1, &p));
   AIT_GOTO(ait_ref_int(call, 2, &dim));
   AIT_GOTO(ait_ref_float(call, 3, &limit));
@@ -430,7 +462,7 @@ ait_status ait_ref_renorm(ait_ref_call *call) {
     double norm = slice_norm(x.data, &x, d, i, p);
     if (norm > limit) scale_slice(x.data, &x, d, i, limit / (norm + 1e-7));
   }
-  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, AIT_F32), &x);
+  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &x);
 cleanup:
   ait_tensor_release(&x);
   return status;

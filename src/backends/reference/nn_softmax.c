@@ -33,7 +33,8 @@ static void softmax_rows(void *ctx, int64_t begin, int64_t end) {
 
 /* A dtype argument is applied to the input first, so its rounding counts. */
 static ait_status input_as(const ait_ref_call *call, const ait_tensor *t, ait_dtype dtype, ait_tensor *out) {
-  if (dtype == AIT_DTYPE_NONE || dtype == t->dtype || dtype == AIT_F64) return ait_nn_f64(call, t, out);
+  bool real_part = ait_dtype_is_complex(t->dtype) && dtype != AIT_DTYPE_NONE;
+  if (!real_part && (dtype == AIT_DTYPE_NONE || dtype == t->dtype || dtype == AIT_F64)) return ait_nn_f64(call, t, out);
   ait_tensor cast;
   AIT_TRY(ait_tensor_cast(call->allocator, t, dtype, &cast));
   ait_status status = ait_nn_f64(call, &cast, out);

@@ -2,16 +2,19 @@
 #include "backends/reference/nn.h"
 #include "backends/reference/nn_decompose.h"
 
-/* [lead.., m, n] in double */
+typedef ait_nn_cplx cplx;
+
+static cplx *elements(const ait_tensor *t) { return (cplx *)t->data; }
+
+/* [lead.., m, n] as C128; of a real result the real parts are kept */
 static ait_status matrices(const ait_ref_call *call, uint32_t arg, bool square, ait_tensor *x, int64_t *count, int64_t *m, int64_t *n) {
   const ait_tensor *t;
   AIT_TRY(ait_ref_tensor(call, arg, &t));
   if (t->rank < 2 || (square && t->shape[t->rank - 1] != t->shape[t->rank - 2]))
     return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, square ? "a square matrix is needed" : "a matrix has two dims");
-  if (ait_dtype_is_complex(t->dtype)) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "linear algebra of complex numbers");
   *m = t->shape[t->rank - 2], *n = t->shape[t->rank - 1];
   *count = ait_nn_span(t, 0, t->rank - 2);
-  return ait_nn_f64(call, t, x);
+  return ait_nn_complex(call, t, x);
 }
 
 /* Zeros: lead dims of x, then `extra` given dims. */
@@ -29,14 +32,21 @@ static ait_dtype dtype_of(const ait_ref_call *call, uint32_t k) {
   return ait_nn_dtype(call, k, t ? t->dtype : AIT_F32);
 }
 
-/* ---- symmetric and general eigenvalues
- * --------------------------------------------------------------------------------------------------------*/
-static void symmetrise(double *a, int64_t n, bool upper) {
-  for (int64_t i = 0; i < n; ++i)
+/* ---- symmetric and general eigenvalues ------------------------------------------------------------------------------------------------*/
+/* Makes the matrix Hermitian from one of its triangles. */
+static void symmetrise(cplx *a, int64_t n, bool upper) {
+  for (int64_t i = 0; i < n; ++i) {
+    a[i * n + i] = __real__ a[i * n + i];
     for (int64_t j = 0; j < i; ++j) {
-      if (upper) a[i * n + j] = a[j * n + i];
-      else a[j * n + i] = a[i * n + j];
+      if (upper) a[i * n + j] = ~a[j * n + i];
+      else a[j * n + i] = ~a[i * n + j];
     }
+  }
+}
+
+static ait_dtype real_dtype_of(const ait_ref_call *call, uint32_t k) {
+  const ait_tensor *t = ait_ref_tensor_or_null(call, 0);
+  return ait_nn_dtype(call, k, t ? ait_dtype_component(t->dtype) : AIT_F32);
 }
 
 /* linalg_eigh, linalg_eigvalsh, _linalg_eigh(A, UPLO, compute_v) */
@@ -48,12 +58,12 @@ ait_status ait_ref_eigh(ait_ref_call *call) {
   ait_status status;
   AIT_GOTO(matrices(call, 0, true, &x, &count, &m, &n));
   AIT_GOTO(lead_new(call, &x, AIT_F64, 1, n, 0, &w));
-  AIT_GOTO(lead_new(call, &x, AIT_F64, 2, n, n, &v));
+  AIT_GOTO(lead_new(call, &x, AIT_C128, 2, n, n, &v));
   for (int64_t i = 0; i < count; ++i) {
-    symmetrise(ait_nn_data_mut(&x) + i * n * n, n, upper);
-    ait_nn_eigh(ait_nn_data_mut(&x) + i * n * n, n, ait_nn_data_mut(&w) + i * n, ait_nn_data_mut(&v) + i * n * n);
+    symmetrise(elements(&x) + i * n * n, n, upper);
+    ait_nn_eigh(elements(&x) + i * n * n, n, ait_nn_data_mut(&w) + i * n, elements(&v) + i * n * n);
   }
-  AIT_GOTO(ait_nn_result(call, 0, dtype_of(call, 0), &w));
+  AIT_GOTO(ait_nn_result(call, 0, real_dtype_of(call, 0), &w));
   bool vectors = true;
   if (ait_nn_is(call, "aten._linalg_eigh")) AIT_GOTO(ait_ref_bool(call, 2, &vectors));
   if (!vectors) v.rank = 1, v.shape[0] = 0;
@@ -65,11 +75,21 @@ cleanup:
   return status;
 }
 
-static ait_status eig_all(const ait_ref_call *call, const ait_tensor *a, int64_t count, int64_t n, double *w, double *v, double *work) {
+static ait_status eig_all(const ait_ref_call *call, const ait_tensor *a, int64_t count, int64_t n, cplx *w, cplx *v, cplx *work) {
   for (int64_t i = 0; i < count; ++i)
-    if (!ait_nn_eig(ait_nn_data_mut(a) + 2 * i * n * n, n, w + 2 * i * n, v + 2 * i * n * n, work))
+    if (!ait_nn_eig(elements(a) + i * n * n, n, w + i * n, v + i * n * n, work))
       return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the eigenvalues did not converge");
   return AIT_OK;
+}
+
+/* Temporary memory. */
+static cplx *complexes(const ait_ref_call *call, int64_t count) {
+  size_t bytes;
+  if (count < 0 || ait_mul_overflows((size_t)count, sizeof(cplx), &bytes)) return NULL;
+  return ait_alloc(call->allocator, ait_nn_max(1, (int64_t)bytes), 64);
+}
+static void complexes_free(const ait_ref_call *call, cplx *p, int64_t count) {
+  ait_free(call->allocator, p, ait_nn_max(1, count * (int64_t)sizeof(cplx)));
 }
 
 /* linalg_eig, linalg_eigvals: complex results */
@@ -80,7 +100,7 @@ ait_status ait_ref_eig(ait_ref_call *call) {
   if (t->rank < 2 || t->shape[t->rank - 1] != t->shape[t->rank - 2])
     return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a square matrix is needed");
   int64_t n = t->shape[t->rank - 1], count = ait_nn_span(t, 0, t->rank - 2);
-  double *work = ait_nn_doubles(call, 4 * n * n + 4 * n + 4);
+  cplx *work = complexes(call, n * n + n);
   if (!work) return AIT_OOM();
   ait_status status;
   AIT_GOTO(ait_tensor_cast(call->allocator, t, AIT_C128, &a));
@@ -91,31 +111,25 @@ ait_status ait_ref_eig(ait_ref_call *call) {
   AIT_GOTO(ait_nn_result(call, 0, ait_nn_dtype(call, 0, otherwise), &w));
   if (ait_nn_is(call, "aten.linalg_eig")) status = ait_nn_result(call, 1, ait_nn_dtype(call, 1, otherwise), &v);
 cleanup:
-  ait_nn_doubles_free(call, work, 4 * n * n + 4 * n + 4);
+  complexes_free(call, work, n * n + n);
   ait_tensor_release(&a);
   ait_tensor_release(&w);
   ait_tensor_release(&v);
   return status;
 }
 
-/* ---- singular values
- * ----------------------------------------------------------------------------------------------------------------------------*/
-static void transpose(const double *a, int64_t m, int64_t n, double *out) {
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) out[j * m + i] = a[i * n + j];
-}
-
-static void widen_columns(const double *a, int64_t m, int64_t from, double *out, int64_t to) {
+/* ---- singular values ------------------------------------------------------------------------------------------------------------------*/
+static void widen_columns(const cplx *a, int64_t m, int64_t from, cplx *out, int64_t to) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < to; ++j) out[i * to + j] = j < from ? a[i * from + j] : 0;
 }
 
-/* a (m x n) = u (m x ucols) diag(s) vh (vrows x n); ucols, vrows: min(m, n) or the full size. work: 3 * (m + n)^2 doubles. */
-static void full_svd(const double *a, int64_t m, int64_t n, double *s, double *u, int64_t ucols, double *vh, int64_t vrows, double *work) {
+/* a (m x n) = u (m x ucols) diag(s) vh (vrows x n); ucols, vrows: min(m, n) or the full size. work: 3 * (m + n)^2 elements. */
+static void full_svd(const cplx *a, int64_t m, int64_t n, double *s, cplx *u, int64_t ucols, cplx *vh, int64_t vrows, cplx *work) {
   int64_t k = m < n ? m : n, big = m < n ? n : m;
-  double *x = work, *v = x + big * k, *wide = v + k * k;
+  cplx *x = work, *v = x + big * k, *wide = v + k * k;
   bool flip = m < n;
-  if (flip) transpose(a, m, n, x);
+  if (flip) ait_nn_adjoint(a, m, n, x);
   else memcpy(x, a, (size_t)(m * n) * sizeof *x);
   ait_nn_svd(x, big, k, s, v);
   int64_t rank = k;
@@ -124,23 +138,23 @@ static void full_svd(const double *a, int64_t m, int64_t n, double *s, double *u
   int64_t big_cols = flip ? vrows : ucols;
   widen_columns(x, big, k, wide, big_cols);
   ait_nn_complete_basis(wide, big, big_cols, k);
-  if (flip) { /* A^T = X S V^T, so A = V S X^T */
+  if (flip) { /* A^H = X S V^H, so A = V S X^H */
     memcpy(u, v, (size_t)(k * k) * sizeof *u);
-    transpose(wide, big, vrows, vh);
+    ait_nn_adjoint(wide, big, vrows, vh);
   } else {
     memcpy(u, wide, (size_t)(m * ucols) * sizeof *u);
-    transpose(v, k, k, vh);
+    ait_nn_adjoint(v, k, k, vh);
   }
 }
 
-ait_status ait_nn_singular_values(const ait_ref_call *call, const double *a, int64_t m, int64_t n, double *out) {
-  int64_t k = m < n ? m : n, big = m < n ? n : m, size = big * k + k * k + 1;
-  double *work = ait_nn_doubles(call, size);
+ait_status ait_nn_singular_values(const ait_ref_call *call, const cplx *a, int64_t m, int64_t n, double *out) {
+  int64_t k = m < n ? m : n, big = m < n ? n : m, size = big * k + k * k;
+  cplx *work = complexes(call, size);
   if (!work) return AIT_OOM();
-  if (m < n) transpose(a, m, n, work);
+  if (m < n) ait_nn_adjoint(a, m, n, work);
   else memcpy(work, a, (size_t)(m * n) * sizeof *work);
   ait_nn_svd(work, big, k, out, work + big * k);
-  ait_nn_doubles_free(call, work, size);
+  complexes_free(call, work, size);
   return AIT_OK;
 }
 
@@ -150,19 +164,19 @@ ait_status ait_ref_svd(ait_ref_call *call) {
   ait_tensor x = {0}, u = {0}, s = {0}, vh = {0};
   int64_t count, m, n;
   ait_status status;
-  double *work = NULL;
+  cplx *work = NULL;
   AIT_TRY(ait_ref_bool(call, 1, &flag));
   if (old || ait_nn_is(call, "aten._linalg_svd")) AIT_TRY(ait_ref_bool(call, 2, &vectors));
   bool full = old ? !flag : flag;
   AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
-  int64_t k = m < n ? m : n, ucols = full || !vectors ? m : k, vrows = full || !vectors ? n : k, size = 3 * (m + n) * (m + n) + 1;
-  if (!(work = ait_nn_doubles(call, size))) AIT_GOTO(AIT_OOM());
-  AIT_GOTO(lead_new(call, &x, AIT_F64, 2, m, ucols, &u));
+  int64_t k = m < n ? m : n, ucols = full || !vectors ? m : k, vrows = full || !vectors ? n : k, size = 3 * (m + n) * (m + n);
+  if (!(work = complexes(call, size))) AIT_GOTO(AIT_OOM());
+  AIT_GOTO(lead_new(call, &x, AIT_C128, 2, m, ucols, &u));
   AIT_GOTO(lead_new(call, &x, AIT_F64, 1, k, 0, &s));
-  AIT_GOTO(lead_new(call, &x, AIT_F64, 2, vrows, n, &vh));
+  AIT_GOTO(lead_new(call, &x, AIT_C128, 2, vrows, n, &vh));
   for (int64_t i = 0; i < count; ++i)
-    full_svd(ait_nn_data(&x) + i * m * n, m, n, ait_nn_data_mut(&s) + i * k, ait_nn_data_mut(&u) + i * m * ucols, ucols,
-             ait_nn_data_mut(&vh) + i * vrows * n, vrows, work);
+    full_svd(elements(&x) + i * m * n, m, n, ait_nn_data_mut(&s) + i * k, elements(&u) + i * m * ucols, ucols,
+             elements(&vh) + i * vrows * n, vrows, work);
   if (!vectors && old) {
     memset(u.data, 0, ait_tensor_bytes(&u));
     memset(vh.data, 0, ait_tensor_bytes(&vh));
@@ -170,20 +184,18 @@ ait_status ait_ref_svd(ait_ref_call *call) {
     u.rank = vh.rank = 1, u.shape[0] = vh.shape[0] = 0;
   }
   AIT_GOTO(ait_nn_result(call, 0, dtype_of(call, 0), &u));
-  AIT_GOTO(ait_nn_result(call, 1, dtype_of(call, 1), &s));
+  AIT_GOTO(ait_nn_result(call, 1, real_dtype_of(call, 1), &s));
   if (!old) {
     status = ait_nn_result(call, 2, dtype_of(call, 2), &vh);
     goto cleanup;
   }
-  ait_tensor v = vh, dense;
-  int32_t r = v.rank;
-  v.shape[r - 2] = vh.shape[r - 1], v.shape[r - 1] = vh.shape[r - 2];
-  v.strides[r - 2] = vh.strides[r - 1], v.strides[r - 1] = vh.strides[r - 2];
-  AIT_GOTO(ait_nn_f64(call, &v, &dense));
-  status = ait_nn_result(call, 2, dtype_of(call, 2), &dense);
-  ait_tensor_release(&dense);
+  ait_tensor v;
+  AIT_GOTO(lead_new(call, &x, AIT_C128, 2, n, vrows, &v));
+  for (int64_t i = 0; i < count; ++i) ait_nn_adjoint(elements(&vh) + i * vrows * n, vrows, n, elements(&v) + i * n * vrows);
+  status = ait_nn_result(call, 2, dtype_of(call, 2), &v);
+  ait_tensor_release(&v);
 cleanup:
-  ait_nn_doubles_free(call, work, size);
+  complexes_free(call, work, size);
   ait_tensor_release(&x);
   ait_tensor_release(&u);
   ait_tensor_release(&s);
@@ -198,18 +210,16 @@ ait_status ait_ref_svdvals(ait_ref_call *call) {
   AIT_GOTO(matrices(call, 0, false, &x, &count, &m, &n));
   int64_t k = m < n ? m : n;
   AIT_GOTO(lead_new(call, &x, AIT_F64, 1, k, 0, &s));
-  for (int64_t i = 0; i < count; ++i)
-    AIT_GOTO(ait_nn_singular_values(call, ait_nn_data(&x) + i * m * n, m, n, ait_nn_data_mut(&s) + i * k));
-  status = ait_nn_result(call, 0, dtype_of(call, 0), &s);
+  for (int64_t i = 0; i < count; ++i) AIT_GOTO(ait_nn_singular_values(call, elements(&x) + i * m * n, m, n, ait_nn_data_mut(&s) + i * k));
+  status = ait_nn_result(call, 0, real_dtype_of(call, 0), &s);
 cleanup:
   ait_tensor_release(&x);
   ait_tensor_release(&s);
   return status;
 }
 
-/* ---- what is small: tolerances
- * ------------------------------------------------------------------------------------------------------------------*/
-static double epsilon_of(ait_dtype d) { return d == AIT_F64 ? 0x1p-52 : 0x1p-23; }
+/* ---- what is small: tolerances --------------------------------------------------------------------------------------------------------*/
+static double epsilon_of(ait_dtype d) { return d == AIT_F64 || d == AIT_C128 ? 0x1p-52 : 0x1p-23; }
 
 /* atol and rtol arguments, tensors or floats; rtol defaults to max(m, n) * eps unless atol is given and above zero. */
 static ait_status tolerances(const ait_ref_call *call, uint32_t atol_arg, uint32_t rtol_arg, int64_t big, double *atol, double *rtol) {
@@ -236,6 +246,15 @@ static ait_status tolerances(const ait_ref_call *call, uint32_t atol_arg, uint32
   return AIT_OK;
 }
 
+/* The argument `hermitian`: only the lower triangle counts. */
+static ait_status lower_only(const ait_ref_call *call, uint32_t arg, const ait_tensor *x, int64_t count, int64_t m, int64_t n) {
+  bool hermitian = false;
+  if (arg < ait_ref_arg_count(call)) AIT_TRY(ait_ref_bool(call, arg, &hermitian));
+  if (hermitian && m != n) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a square matrix is needed");
+  for (int64_t i = 0; hermitian && i < count; ++i) symmetrise(elements(x) + i * n * n, n, false);
+  return AIT_OK;
+}
+
 /* linalg_matrix_rank: input, atol, rtol or one absolute tolerance: how many singular values are above the tolerance */
 ait_status ait_ref_matrix_rank(ait_ref_call *call) {
   ait_tensor x = {0}, out = {0};
@@ -247,10 +266,11 @@ ait_status ait_ref_matrix_rank(ait_ref_call *call) {
   if (!(s = ait_nn_doubles(call, k + 1))) AIT_GOTO(AIT_OOM());
   bool one = ait_nn_is(call, "aten.linalg_matrix_rank") || ait_nn_is(call, "aten.linalg_matrix_rank.tol_tensor");
   AIT_GOTO(tolerances(call, 1, one ? AIT_NO_INDEX : 2, m > n ? m : n, &atol, &rtol));
+  AIT_GOTO(lower_only(call, one ? 2 : 3, &x, count, m, n));
   if (one) rtol = 0;
   AIT_GOTO(lead_new(call, &x, AIT_F64, 0, 0, 0, &out));
   for (int64_t i = 0; i < count; ++i) {
-    AIT_GOTO(ait_nn_singular_values(call, ait_nn_data(&x) + i * m * n, m, n, s));
+    AIT_GOTO(ait_nn_singular_values(call, elements(&x) + i * m * n, m, n, s));
     double limit = k ? fmax(atol, rtol * s[0]) : 0;
     for (int64_t j = 0; j < k; ++j) ait_nn_data_mut(&out)[i] += s[j] > limit;
   }
@@ -262,39 +282,48 @@ cleanup:
   return status;
 }
 
-/* linalg_pinv (atol, rtol), or with rcond as pinverse: V S^+ U^T */
+/* For full_svd with k columns and rows: u, vh, its work, and the singular values. */
+static int64_t svd_memory(int64_t m, int64_t n) {
+  int64_t k = m < n ? m : n;
+  return m * k + k * n + 3 * (m + n) * (m + n) + k;
+}
+
+/* linalg_pinv (atol, rtol), or with rcond as pinverse: V S^+ U^H */
 ait_status ait_ref_pinv(ait_ref_call *call) {
   bool old = strstr(call->node->op, ".atol_rtol") == NULL;
   ait_tensor x = {0}, out = {0};
   int64_t count, m, n;
-  double atol, rtol, *memory = NULL;
+  double atol, rtol;
+  cplx *memory = NULL;
   ait_status status;
   AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
-  int64_t k = m < n ? m : n, size = 3 * (m + n) * (m + n) + k + m * k + k * n + 1;
-  if (!(memory = ait_nn_doubles(call, size))) AIT_GOTO(AIT_OOM());
+  int64_t k = m < n ? m : n, size = svd_memory(m, n);
+  if (!(memory = complexes(call, size))) AIT_GOTO(AIT_OOM());
   AIT_GOTO(tolerances(call, old ? AIT_NO_INDEX : 1, old ? 1 : 2, m > n ? m : n, &atol, &rtol));
-  AIT_GOTO(lead_new(call, &x, AIT_F64, 2, n, m, &out));
-  double *s = memory, *u = s + k, *vh = u + m * k, *work = vh + k * n;
+  AIT_GOTO(lower_only(call, old ? 2 : 3, &x, count, m, n));
+  AIT_GOTO(lead_new(call, &x, AIT_C128, 2, n, m, &out));
+  cplx *u = memory, *vh = u + m * k, *work = vh + k * n;
+  double *s = (double *)(work + 3 * (m + n) * (m + n));
   for (int64_t i = 0; i < count; ++i) {
-    full_svd(ait_nn_data(&x) + i * m * n, m, n, s, u, k, vh, k, work);
-    double limit = k ? fmax(atol, rtol * s[0]) : 0, *o = ait_nn_data_mut(&out) + i * n * m;
+    full_svd(elements(&x) + i * m * n, m, n, s, u, k, vh, k, work);
+    double limit = k ? fmax(atol, rtol * s[0]) : 0;
+    cplx *o = elements(&out) + i * n * m;
     for (int64_t j = 0; j < k; ++j)
       for (int64_t a = 0; s[j] > limit && a < n; ++a)
-        for (int64_t b = 0; b < m; ++b) o[a * m + b] += vh[j * n + a] * u[b * k + j] / s[j];
+        for (int64_t b = 0; b < m; ++b) o[a * m + b] += ~(vh[j * n + a] * u[b * k + j]) / s[j];
   }
   status = ait_nn_result(call, 0, dtype_of(call, 0), &out);
 cleanup:
-  ait_nn_doubles_free(call, memory, size);
+  complexes_free(call, memory, size);
   ait_tensor_release(&x);
   ait_tensor_release(&out);
   return status;
 }
 
-/* ---- powers
- * ---------------------------------------------------------------------------------------------------------------------------------------*/
-static ait_status invert(const ait_ref_call *call, const double *a, int64_t n, double *out) {
+/* ---- powers ---------------------------------------------------------------------------------------------------------------------------*/
+static ait_status invert(const ait_ref_call *call, const cplx *a, int64_t n, cplx *out) {
   size_t pivot_bytes = (size_t)n * sizeof(int32_t);
-  double *lu = ait_nn_doubles(call, n * n);
+  cplx *lu = complexes(call, n * n);
   int32_t *pivots = ait_alloc(call->allocator, pivot_bytes, 8);
   ait_status status = lu && pivots ? AIT_OK : AIT_OOM();
   if (!status) {
@@ -304,13 +333,18 @@ static ait_status invert(const ait_ref_call *call, const double *a, int64_t n, d
     if (ait_nn_lu(lu, n, n, pivots, true)) status = ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the matrix is singular");
     else ait_nn_lu_solve(lu, n, pivots, false, out, n);
   }
-  ait_nn_doubles_free(call, lu, n * n);
+  complexes_free(call, lu, n * n);
   ait_free(call->allocator, pivots, pivot_bytes);
   return status;
 }
 
+/* out = a b, n x n */
+static ait_status multiply(const ait_ref_call *call, int64_t n, const cplx *a, const cplx *b, cplx *out) {
+  return ait_nn_multiply(call, true, 1, n, n, n, (const double *)a, (const double *)b, (double *)out);
+}
+
 /* out = a^e; t, base: n x n scratch */
-static ait_status power(const ait_ref_call *call, const double *a, int64_t n, int64_t e, double *out, double *base, double *t) {
+static ait_status power(const ait_ref_call *call, const cplx *a, int64_t n, int64_t e, cplx *out, cplx *base, cplx *t) {
   size_t bytes = (size_t)(n * n) * sizeof *out;
   if (e < 0) AIT_TRY(invert(call, a, n, base));
   else memcpy(base, a, bytes);
@@ -319,10 +353,10 @@ static ait_status power(const ait_ref_call *call, const double *a, int64_t n, in
   for (int64_t i = 0; i < n; ++i) out[i * n + i] = 1;
   for (; left; left >>= 1) {
     if (left & 1) {
-      AIT_TRY(ait_nn_multiply(call, false, 1, n, n, n, out, base, t));
+      AIT_TRY(multiply(call, n, out, base, t));
       memcpy(out, t, bytes);
     }
-    AIT_TRY(ait_nn_multiply(call, false, 1, n, n, n, base, base, t));
+    AIT_TRY(multiply(call, n, base, base, t));
     memcpy(base, t, bytes);
   }
   return AIT_OK;
@@ -331,42 +365,45 @@ static ait_status power(const ait_ref_call *call, const double *a, int64_t n, in
 ait_status ait_ref_matrix_power(ait_ref_call *call) {
   ait_tensor x = {0}, out = {0};
   int64_t count, m, n, e;
-  double *memory = NULL;
+  cplx *memory = NULL;
   ait_status status;
   AIT_TRY(ait_ref_int(call, 1, &e));
   AIT_TRY(matrices(call, 0, true, &x, &count, &m, &n));
-  if (!(memory = ait_nn_doubles(call, 2 * n * n))) AIT_GOTO(AIT_OOM());
-  AIT_GOTO(ait_ref_temp(call, AIT_F64, x.rank, x.shape, &out));
+  if (!(memory = complexes(call, 2 * n * n))) AIT_GOTO(AIT_OOM());
+  AIT_GOTO(ait_ref_temp(call, AIT_C128, x.rank, x.shape, &out));
   for (int64_t i = 0; i < count; ++i)
-    AIT_GOTO(power(call, ait_nn_data(&x) + i * n * n, n, e, ait_nn_data_mut(&out) + i * n * n, memory, memory + n * n));
+    AIT_GOTO(power(call, elements(&x) + i * n * n, n, e, elements(&out) + i * n * n, memory, memory + n * n));
   status = ait_nn_result(call, 0, dtype_of(call, 0), &out);
 cleanup:
-  ait_nn_doubles_free(call, memory, 2 * n * n);
+  complexes_free(call, memory, 2 * n * n);
   ait_tensor_release(&x);
   ait_tensor_release(&out);
   return status;
 }
 
+static double size_of(cplx v) { return hypot(__real__ v, __imag__ v); }
+
 /* Scaling and squaring with a Taylor series: the norm is brought below 1/2, where 20 terms reach double precision. */
-static ait_status exponential(const ait_ref_call *call, const double *a, int64_t n, double *out, double *scaled, double *term, double *t) {
+static ait_status exponential(const ait_ref_call *call, const cplx *a, int64_t n, cplx *out, cplx *scaled, cplx *term, cplx *t) {
   size_t bytes = (size_t)(n * n) * sizeof *out;
   double norm = 0;
   for (int64_t i = 0; i < n; ++i) {
     double row = 0;
-    for (int64_t j = 0; j < n; ++j) row += fabs(a[i * n + j]);
+    for (int64_t j = 0; j < n; ++j) row += size_of(a[i * n + j]);
     norm = fmax(norm, row);
   }
   int squarings = isfinite(norm) && norm > 0.5 ? ilogb(norm) + 2 : 0;
-  for (int64_t i = 0; i < n * n; ++i) scaled[i] = ldexp(a[i], -squarings);
+  double scale = ldexp(1, -squarings);
+  for (int64_t i = 0; i < n * n; ++i) scaled[i] = a[i] * scale;
   memset(out, 0, bytes);
   for (int64_t i = 0; i < n; ++i) out[i * n + i] = 1;
   memcpy(term, out, bytes);
   for (int k = 1; k <= 20; ++k) {
-    AIT_TRY(ait_nn_multiply(call, false, 1, n, n, n, term, scaled, t));
+    AIT_TRY(multiply(call, n, term, scaled, t));
     for (int64_t i = 0; i < n * n; ++i) out[i] += term[i] = t[i] / k;
   }
   for (int s = 0; s < squarings; ++s) {
-    AIT_TRY(ait_nn_multiply(call, false, 1, n, n, n, out, out, t));
+    AIT_TRY(multiply(call, n, out, out, t));
     memcpy(out, t, bytes);
   }
   return AIT_OK;
@@ -375,38 +412,37 @@ static ait_status exponential(const ait_ref_call *call, const double *a, int64_t
 ait_status ait_ref_matrix_exp(ait_ref_call *call) {
   ait_tensor x = {0}, out = {0};
   int64_t count, m, n;
-  double *w = NULL;
+  cplx *w = NULL;
   ait_status status;
   AIT_TRY(matrices(call, 0, true, &x, &count, &m, &n));
-  if (!(w = ait_nn_doubles(call, 3 * n * n))) AIT_GOTO(AIT_OOM());
-  AIT_GOTO(ait_ref_temp(call, AIT_F64, x.rank, x.shape, &out));
+  if (!(w = complexes(call, 3 * n * n))) AIT_GOTO(AIT_OOM());
+  AIT_GOTO(ait_ref_temp(call, AIT_C128, x.rank, x.shape, &out));
   for (int64_t i = 0; i < count; ++i)
-    AIT_GOTO(exponential(call, ait_nn_data(&x) + i * n * n, n, ait_nn_data_mut(&out) + i * n * n, w, w + n * n, w + 2 * n * n));
+    AIT_GOTO(exponential(call, elements(&x) + i * n * n, n, elements(&out) + i * n * n, w, w + n * n, w + 2 * n * n));
   status = ait_nn_result(call, 0, dtype_of(call, 0), &out);
 cleanup:
-  ait_nn_doubles_free(call, w, 3 * n * n);
+  complexes_free(call, w, 3 * n * n);
   ait_tensor_release(&x);
   ait_tensor_release(&out);
   return status;
 }
 
-/* ---- condition
- * --------------------------------------------------------------------------------------------------------------------------------------*/
-static double entry_norm(const double *a, int64_t n, double p) {
+/* ---- condition ------------------------------------------------------------------------------------------------------------------------*/
+static double entry_norm(const cplx *a, int64_t n, double p) {
   double best = p < 0 ? INFINITY : 0;
   for (int64_t i = 0; i < n; ++i) {
     double sum = 0;
-    for (int64_t j = 0; j < n; ++j) sum += fabs(isinf(p) ? a[i * n + j] : a[j * n + i]);
+    for (int64_t j = 0; j < n; ++j) sum += size_of(isinf(p) ? a[i * n + j] : a[j * n + i]);
     best = p < 0 ? fmin(best, sum) : fmax(best, sum);
   }
   return best;
 }
 
 /* Frobenius or nuclear norm */
-static ait_status named_norm(const ait_ref_call *call, const double *a, int64_t n, bool nuclear, double *s, double *out) {
+static ait_status named_norm(const ait_ref_call *call, const cplx *a, int64_t n, bool nuclear, double *s, double *out) {
   *out = 0;
   if (!nuclear) {
-    for (int64_t i = 0; i < n * n; ++i) *out = hypot(*out, a[i]);
+    for (int64_t i = 0; i < n * n; ++i) *out = hypot(*out, size_of(a[i]));
     return AIT_OK;
   }
   AIT_TRY(ait_nn_singular_values(call, a, n, n, s));
@@ -415,17 +451,17 @@ static ait_status named_norm(const ait_ref_call *call, const double *a, int64_t 
 }
 
 /* linalg_cond.p_str: |A| |A^-1| with a norm that has a name */
-static ait_status named_cond(const ait_ref_call *call, const double *a, int64_t n, const char *p, double *s, double *out) {
+static ait_status named_cond(const ait_ref_call *call, const cplx *a, int64_t n, const char *p, cplx *inverted, double *s, double *out) {
   double norm, inverse;
   bool nuclear = strcmp(p, "nuc") == 0;
-  ait_status status = invert(call, a, n, s);
+  ait_status status = invert(call, a, n, inverted);
   if (status) {
     ait_status_ignore(status);
     *out = INFINITY;
     return AIT_OK;
   }
-  AIT_TRY(named_norm(call, a, n, nuclear, s + n * n, &norm));
-  AIT_TRY(named_norm(call, s, n, nuclear, s + n * n, &inverse));
+  AIT_TRY(named_norm(call, a, n, nuclear, s, &norm));
+  AIT_TRY(named_norm(call, inverted, n, nuclear, s, &inverse));
   *out = norm * inverse;
   return AIT_OK;
 }
@@ -438,13 +474,14 @@ ait_status ait_ref_cond(ait_ref_call *call) {
   const char *name = ait_nn_is(call, "aten.linalg_cond.p_str") ? ait_ref_string(call, 1) : NULL;
   if (!name && !ait_ref_is_none(call, 1)) AIT_TRY(ait_ref_scalar_arg(call, 1, &p));
   ait_status status;
-  double *s = NULL;
+  cplx *inverted = NULL;
   AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
-  int64_t k = m < n ? m : n, size = m * n + k + 1;
-  if (!(s = ait_nn_doubles(call, size))) AIT_GOTO(AIT_OOM());
+  int64_t k = m < n ? m : n, size = m * n + k;
+  if (!(inverted = complexes(call, size))) AIT_GOTO(AIT_OOM());
+  double *s = (double *)(inverted + m * n);
   AIT_GOTO(lead_new(call, &x, AIT_F64, 0, 0, 0, &out));
   for (int64_t i = 0; i < count; ++i) {
-    const double *a = ait_nn_data(&x) + i * m * n;
+    const cplx *a = elements(&x) + i * m * n;
     double *o = ait_nn_data_mut(&out) + i;
     if (!name && fabs(p.f) == 2) {
       AIT_GOTO(ait_nn_singular_values(call, a, m, n, s));
@@ -453,16 +490,16 @@ ait_status ait_ref_cond(ait_ref_call *call) {
     }
     if (m != n) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a square matrix is needed"));
     if (name) {
-      AIT_GOTO(named_cond(call, a, n, name, s, o));
+      AIT_GOTO(named_cond(call, a, n, name, inverted, s, o));
       continue;
     }
-    ait_status inverse = invert(call, a, n, s);
-    *o = inverse ? INFINITY : entry_norm(a, n, p.f) * entry_norm(s, n, p.f);
+    ait_status inverse = invert(call, a, n, inverted);
+    *o = inverse ? INFINITY : entry_norm(a, n, p.f) * entry_norm(inverted, n, p.f);
     ait_status_ignore(inverse);
   }
-  status = ait_nn_result(call, 0, dtype_of(call, 0), &out);
+  status = ait_nn_result(call, 0, real_dtype_of(call, 0), &out);
 cleanup:
-  ait_nn_doubles_free(call, s, size);
+  complexes_free(call, inverted, size);
   ait_tensor_release(&x);
   ait_tensor_release(&out);
   return status;
@@ -482,10 +519,10 @@ ait_status ait_ref_vander(ait_ref_call *call) {
   memcpy(shape, t->shape, sizeof shape);
   shape[t->rank] = n;
   ait_status status;
-  AIT_GOTO(ait_nn_f64(call, t, &x));
-  AIT_GOTO(ait_ref_temp(call, AIT_F64, t->rank + 1, shape, &out));
+  AIT_GOTO(ait_nn_complex(call, t, &x));
+  AIT_GOTO(ait_ref_temp(call, AIT_C128, t->rank + 1, shape, &out));
   for (int64_t i = 0; i < ait_tensor_count(&x); ++i)
-    for (int64_t j = 0; j < n; ++j) ait_nn_data_mut(&out)[i * n + j] = j == 0 ? 1 : ait_nn_data(&out)[i * n + j - 1] * ait_nn_data(&x)[i];
+    for (int64_t j = 0; j < n; ++j) elements(&out)[i * n + j] = j == 0 ? 1 : elements(&out)[i * n + j - 1] * elements(&x)[i];
   status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &out);
 cleanup:
   ait_tensor_release(&x);
@@ -494,24 +531,25 @@ cleanup:
 }
 
 /* The least-squares solution of least norm. */
-static void lstsq_one(const double *a, int64_t m, int64_t n, const double *b, int64_t cols, double rcond, double *memory, double *solution,
-                      double *residual) {
+static void lstsq_one(const cplx *a, int64_t m, int64_t n, const cplx *b, int64_t cols, double rcond, cplx *memory, double *s,
+                      cplx *solution, double *residual) {
   int64_t k = m < n ? m : n;
-  double *s = memory, *u = s + k, *vh = u + m * k, *work = vh + k * n, limit;
+  cplx *u = memory, *vh = u + m * k, *work = vh + k * n;
+  double limit;
   full_svd(a, m, n, s, u, k, vh, k, work);
   limit = k ? rcond * s[0] : 0;
   for (int64_t j = 0; j < k; ++j)
     for (int64_t c = 0; s[j] > limit && c < cols; ++c) {
-      double dot = 0;
-      for (int64_t i = 0; i < m; ++i) dot += u[i * k + j] * b[i * cols + c];
-      for (int64_t i = 0; i < n; ++i) solution[i * cols + c] += vh[j * n + i] * dot / s[j];
+      cplx dot = 0;
+      for (int64_t i = 0; i < m; ++i) dot += ~u[i * k + j] * b[i * cols + c];
+      for (int64_t i = 0; i < n; ++i) solution[i * cols + c] += ~vh[j * n + i] * dot / s[j];
     }
   for (int64_t c = 0; c < cols; ++c) {
     residual[c] = 0;
     for (int64_t i = 0; i < m; ++i) {
-      double r = -b[i * cols + c];
+      cplx r = -b[i * cols + c];
       for (int64_t j = 0; j < n; ++j) r += a[i * n + j] * solution[j * cols + c];
-      residual[c] += r * r;
+      residual[c] += __real__ r * __real__ r + __imag__ r * __imag__ r;
     }
   }
 }
@@ -524,39 +562,40 @@ ait_status ait_ref_lstsq(ait_ref_call *call) {
   ait_tensor x = {0}, b = {0}, out = {0}, residual = {0}, rank = {0}, values = {0},
              none = ait_tensor_borrow(NULL, AIT_F64, 1, (int64_t[]){0});
   int64_t count, m, n;
-  double rcond, *memory = NULL;
+  double rcond;
+  cplx *memory = NULL;
   ait_status status;
   const ait_tensor *tb;
   AIT_TRY(ait_ref_tensor(call, 1, &tb));
   AIT_TRY(ait_ref_float_or(call, 2, 1e-7, &rcond));
   AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
   bool vector = tb->rank == x.rank - 1;
-  int64_t k = m < n ? m : n, size = 3 * (m + n) * (m + n) + k + m * k + k * n + 1, cols = vector ? 1 : tb->shape[tb->rank - 1];
+  int64_t k = m < n ? m : n, size = svd_memory(m, n), cols = vector ? 1 : tb->shape[tb->rank - 1];
   if ((vector ? tb->shape[tb->rank - 1] : tb->shape[tb->rank - 2]) != m || ait_tensor_count(tb) != count * m * cols)
     AIT_GOTO(ait_ref_error(call, AIT_CODE_UNSUPPORTED, "operands that must be broadcast"));
-  if (!(memory = ait_nn_doubles(call, size))) AIT_GOTO(AIT_OOM());
-  AIT_GOTO(ait_nn_f64(call, tb, &b));
-  AIT_GOTO(lead_new(call, &x, AIT_F64, 2, n, cols, &out));
+  if (!(memory = complexes(call, size))) AIT_GOTO(AIT_OOM());
+  AIT_GOTO(ait_nn_complex(call, tb, &b));
+  AIT_GOTO(lead_new(call, &x, AIT_C128, 2, n, cols, &out));
   AIT_GOTO(lead_new(call, &x, AIT_F64, 1, cols, 0, &residual));
   AIT_GOTO(lead_new(call, &x, AIT_I64, 0, 0, 0, &rank));
   AIT_GOTO(lead_new(call, &x, AIT_F64, 1, k, 0, &values));
   for (int64_t i = 0; i < count; ++i) {
-    lstsq_one(ait_nn_data(&x) + i * m * n, m, n, ait_nn_data(&b) + i * m * cols, cols, rcond, memory, ait_nn_data_mut(&out) + i * n * cols,
+    double *s = ait_nn_data_mut(&values) + i * k;
+    lstsq_one(elements(&x) + i * m * n, m, n, elements(&b) + i * m * cols, cols, rcond, memory, s, elements(&out) + i * n * cols,
               ait_nn_data_mut(&residual) + i * cols);
-    memcpy(ait_nn_data_mut(&values) + i * k, memory, (size_t)k * sizeof *memory);
-    for (int64_t j = 0; j < k; ++j) ((int64_t *)rank.data)[i] += memory[j] > rcond * memory[0];
+    for (int64_t j = 0; j < k; ++j) ((int64_t *)rank.data)[i] += s[j] > rcond * s[0];
   }
   if (vector) out.rank--, residual.rank--;
   AIT_GOTO(ait_nn_result(call, 0, dtype_of(call, 0), &out));
   bool full = true;
   for (int64_t i = 0; i < count; ++i) full &= ((const int64_t *)rank.data)[i] == n;
-  AIT_GOTO(ait_nn_result(call, 1, dtype_of(call, 1), m > n && !gelsy && full ? &residual : &none));
+  AIT_GOTO(ait_nn_result(call, 1, real_dtype_of(call, 1), m > n && !gelsy && full ? &residual : &none));
   if (gels) rank.rank = 1, rank.shape[0] = 0;
   if (ait_nn_wants(call, 2)) ait_ref_set(call, 2, ait_tensor_retain(&rank));
-  status = ait_nn_result(call, 3, dtype_of(call, 3), gelsy || gels ? &none : &values);
+  status = ait_nn_result(call, 3, real_dtype_of(call, 3), gelsy || gels ? &none : &values);
 cleanup:
   ait_tensor_release(&values);
-  ait_nn_doubles_free(call, memory, size);
+  complexes_free(call, memory, size);
   ait_tensor_release(&x);
   ait_tensor_release(&b);
   ait_tensor_release(&out);

@@ -20,6 +20,10 @@ static ait_status binary(ait_ref_call *call, bool to_bool, const ait_ref_kernels
 #define REAL(name, real)         \
   AIT_REF_LOOP_F(f_##name, real) \
   static const ait_ref_kernels k_##name = {.f = f_##name, .out_f = AIT_REF_F};
+#define REAL_AND_COMPLEX(name, real, complex_) \
+  AIT_REF_LOOP_F(f_##name, real)               \
+  AIT_REF_LOOP_C(c_##name, complex_)           \
+  static const ait_ref_kernels k_##name = {.f = f_##name, .c = c_##name, .out_f = AIT_REF_F, .out_c = AIT_REF_C};
 #define WHOLE(name, whole)        \
   AIT_REF_LOOP_I(i_##name, whole) \
   static const ait_ref_kernels k_##name = {.i = i_##name, .out_i = AIT_REF_I};
@@ -198,13 +202,20 @@ static double next_after(double a, double b, ait_dtype dtype) {
   return dtype == AIT_F64 ? nextafter(a, b) : (double)nextafterf((float)a, (float)b);
 }
 static double log_add_exp(double a, double b) { return a == b && isinf(a) ? a : fmax(a, b) + log1p(exp(-fabs(a - b))); }
+double complex ait_ref_log_add_exp(double complex a, double complex b) {
+  bool first = creal(a) > creal(b) || isnan(creal(a));
+  double complex top = first ? a : b, low = first ? b : a;
+  if (isnan(creal(a)) || isnan(creal(b))) return NAN;
+  if (creal(low) == -INFINITY) return top;
+  return top + clog(1 + cexp(low - top));
+}
 static double log_add_exp2(double a, double b) { return a == b && isinf(a) ? a : fmax(a, b) + log1p(exp2(-fabs(a - b))) / M_LN2; }
 static double x_log_y(double a, double b) { return isnan(b) ? b : a == 0 ? 0 : a * log(b); }
 REAL(atan2, atan2(a, b))
 REAL(copysign, copysign(a, b))
 REAL(hypot, hypot(a, b))
 REAL(nextafter, next_after(a, b, p->dtype))
-REAL(logaddexp, isnan(a) || isnan(b) ? NAN : log_add_exp(a, b))
+REAL_AND_COMPLEX(logaddexp, isnan(a) || isnan(b) ? NAN : log_add_exp(a, b), ait_ref_log_add_exp(a, b))
 REAL(logaddexp2, isnan(a) || isnan(b) ? NAN : log_add_exp2(a, b))
 REAL(xlogy, x_log_y(a, b))
 ANY_DOMAIN(ldexp, a *exp2(b), MUL(a, int_pow(2, b)), a *cpow(2, b))

@@ -415,11 +415,18 @@ ait_status ait_ref_as_strided_scatter(ait_ref_call *call) {
   return put_part(call, &part);
 }
 
-/* The first elements stay, what is new is zero. */
+/* The first elements stay, what is new is zero. In place, what fits into the tensor's memory stays there. */
 static ait_status resized(ait_ref_call *call, int32_t rank, const int64_t *shape) {
   const ait_tensor *t;
   ait_tensor out, flat;
   AIT_TRY(ait_ref_tensor(call, 0, &t));
+  if (call->node->flags & AIT_NODE_INPLACE && ait_tensor_is_contiguous(t)) {
+    out = ait_tensor_borrow(t->data, t->dtype, rank, shape);
+    if (ait_tensor_count(&out) <= ait_tensor_count(t)) {
+      ait_ref_set_view(call, 0, t, &out);
+      return AIT_OK;
+    }
+  }
   AIT_TRY(ait_ref_new(call, 0, t->dtype, rank, shape, &out));
   AIT_TRY(ait_ref_set_all(call, &out, &zero));
   int64_t have = ait_tensor_count(t), want = ait_tensor_count(&out), kept = have < want ? have : want;

@@ -311,7 +311,13 @@ STEP(log_sum_again, {
 })
 FINISH(finish_log_sum, double, log(a->g) + (isinf(a->f) ? 0 : a->f))
 static const ait_ref_reduction r_logsumexp = {.step = max_f, .again = log_sum_again, .finish = finish_log_sum, .start = {.f = -INFINITY}};
-static const by_domain logsumexps = {&r_logsumexp, NULL, NULL};
+/* Complex: shifted by the greatest real part. */
+STEP(max_real, { a->f = creal(block->c[k]) > a->f || isnan(creal(block->c[k])) ? creal(block->c[k]) : a->f; })
+STEP(complex_sum_again, { a->c += cexp(block->c[k] - (isinf(a->f) ? 0 : a->f)); })
+FINISH(finish_complex_sum, double complex, clog(a->c) + (isinf(a->f) ? 0 : a->f))
+static const ait_ref_reduction r_complex_sum = {
+    .step = max_real, .again = complex_sum_again, .finish = finish_complex_sum, .start = {.f = -INFINITY}};
+static const by_domain logsumexps = {&r_logsumexp, NULL, &r_complex_sum};
 ait_status ait_ref_logsumexp(ait_ref_call *call) { return arithmetic(call, &logsumexps, 1, 2); }
 
 /* ---- sums of parts

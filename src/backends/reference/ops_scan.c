@@ -99,8 +99,17 @@ static void log_sum_f(carry *c, ait_ref_block *block, int64_t *indices, int64_t 
   AIT_UNUSED(first);
   for (int64_t k = 0; k < n; ++k) block->f[k] = log_sum(c, block->f[k]);
 }
+static void log_sum_c(carry *c, ait_ref_block *block, int64_t *indices, int64_t n, int64_t first) {
+  AIT_UNUSED(indices);
+  AIT_UNUSED(first);
+  for (int64_t k = 0; k < n; ++k) {
+    c->c = c->any ? ait_ref_log_add_exp(c->c, block->c[k]) : block->c[k];
+    c->any = true;
+    block->c[k] = c->c;
+  }
+}
 ait_status ait_ref_logcumsumexp(ait_ref_call *call) {
-  static const scan_params kinds[] = {{.fn = log_sum_f, .domain = AIT_REF_F}, {.fn = NULL}, {.fn = NULL}};
+  static const scan_params kinds[] = {{.fn = log_sum_f, .domain = AIT_REF_F}, {.fn = NULL}, {.fn = log_sum_c, .domain = AIT_REF_C}};
   return scan(call, kinds, false);
 }
 

@@ -10,7 +10,8 @@ typedef struct node_build {
   uint32_t arg_count;
   uint32_t *results;
   uint32_t result_count;
-  const ait_json *list; /* the elements' names, when the result is a tensor list */
+  const ait_json *list; /* the elements' names, when a result is a tensor list */
+  uint32_t list_at;     /* which result that is */
 } node_build;
 
 /* ---- arguments -------------------------------------------------------------------------------------------------------------------*/
@@ -55,7 +56,9 @@ static ait_status read_arguments(ait_pt2_scope *scope, node_build *b) {
 
 /* ---- results ---------------------------------------------------------------------------------------------------------------------*/
 
-static bool gives_list(const ait_op *op) { return !op->variadic && op->result_count == 1 && op->result_types[0] == AIT_TYPE_TENSOR_LIST; }
+static bool gives_list(const ait_op *op, uint32_t result) {
+  return !op->variadic && result < op->result_count && op->result_types[result] == AIT_TYPE_TENSOR_LIST;
+}
 
 /* The value of a tensor list; its elements are taken out of it afterwards. */
 static ait_status define_list(ait_pt2_scope *scope, node_build *b, const ait_json *names) {
@@ -70,6 +73,7 @@ static ait_status define_list(ait_pt2_scope *scope, node_build *b, const ait_jso
   }
   info.elements = elements;
   b->list = names;
+  b->list_at = b->result_count;
   return ait_graph_add_value(scope->graph, name, &info, &b->results[b->result_count++]);
 }
 
@@ -119,7 +123,7 @@ static ait_status read_results(ait_pt2_scope *scope, node_build *b) {
   for (uint32_t i = 0; i < b->outputs->count; ++i) {
     const ait_json *output = &b->outputs->as.items[i];
     const ait_json *tensors = ait_json_get_kind(output, "as_tensors", AIT_JSON_ARRAY);
-    bool is_list = tensors && (gives_list(b->operator.op) || strcmp(b->operator.op->name, "custom") == 0);
+    bool is_list = tensors && (gives_list(b->operator.op, b->result_count) || strcmp(b->operator.op->name, "custom") == 0);
     if (is_list && b->list) return ait_error(AIT_CODE_UNSUPPORTED, "two results that are tensor lists");
     if (is_list) AIT_TRY(define_list(scope, b, tensors));
     else if (tensors) AIT_TRY(define_names(scope, b, tensors)); /* a higher-order operator of torch 2.6 */
@@ -189,7 +193,7 @@ static ait_status build_node(ait_pt2_scope *scope, node_build *b) {
   AIT_TRY(ait_pt2_module_of(scope->in, ait_json_get(b->json, "metadata"), &module));
   AIT_TRY(ait_graph_add_node(scope->graph, NULL, b->operator.op, row_name(b), b->operator.flags, b->args, b->arg_count, b->results,
                              b->result_count, b->name, module, NULL));
-  return b->list ? add_getitems(scope, b, b->results[0], module) : AIT_OK;
+  return b->list ? add_getitems(scope, b, b->results[b->list_at], module) : AIT_OK;
 }
 
 /* torch 2.9 and before do not name nodes: then the first result does. */
