@@ -208,7 +208,7 @@ ait_status ait_ref_trapezoid(ait_ref_call *call) {
   bool cumulative = ait_nn_starts(call, "aten.cumulative"), spaced = ait_ends_with(call->node->op, ".x");
   const ait_tensor *t;
   ait_tensor y = {0}, x = {0}, out = {0};
-  double _Complex dx = 0;
+  double dx = 1;
   int64_t dim, shape[AIT_MAX_RANK];
   int32_t d;
   ait_status status;
@@ -218,10 +218,7 @@ ait_status ait_ref_trapezoid(ait_ref_call *call) {
   if (t->rank == 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input of rank 0");
   AIT_GOTO(ait_nn_complex(call, t, &y));
   if (!spaced) {
-    ait_ref_scalar number;
-    AIT_GOTO(ait_ref_scalar_arg(call, 1, &number));
-    __real__ dx = number.f;
-    if (number.kind == AIT_KIND_COMPLEX) __imag__ dx = number.imag;
+    AIT_GOTO(ait_ref_float(call, 1, &dx));
   } else {
     const ait_tensor *tx;
     AIT_GOTO(ait_ref_tensor(call, 1, &tx));

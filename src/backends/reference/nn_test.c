@@ -1,5 +1,5 @@
-/* Operators against PyTorch's answers: tests/data/ref/nn.json and raw.json list calls, nn.npz and raw.npz hold their tensors (made by
- * nn_cases.py there). */
+/* Operators against PyTorch's answers: nn.json, raw.json and complex.json in tests/data/ref list calls, the .npz files beside them hold
+ * their tensors (made by nn_cases.py there). */
 #include "backends/reference/nn.h"
 
 #include <json-c/json.h>
@@ -186,7 +186,12 @@ static void test_raw(void **state) {
   run_file(AIT_TEST_DATA "/ref/raw.npz", AIT_TEST_DATA "/ref/raw.json");
 }
 
+static void test_complex(void **state) {
+  AIT_UNUSED(state);
+  run_file(AIT_TEST_DATA "/ref/complex.npz", AIT_TEST_DATA "/ref/complex.json");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nn), cmocka_unit_test(test_raw)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nn), cmocka_unit_test(test_raw), cmocka_unit_test(test_complex)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
