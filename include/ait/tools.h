@@ -26,6 +26,16 @@ AIT_API AIT_MUST_USE ait_status ait_ops(char **out_json);
 AIT_API AIT_MUST_USE ait_status ait_ops_page(char **out_markdown);
 /* Operators of a model that ait lacks: unknown ones, and known ones that nothing can run. */
 AIT_API AIT_MUST_USE ait_status ait_ops_missing(const char *model_path, const ait_load_options *options, char **out_json);
+typedef struct ait_export_options {
+  uint32_t struct_size;
+  int32_t opset;      /* of ONNX, 18 to 24; 0: 18 */
+  bool external_data; /* weights in a file beside it, OUT.data, and not in the model; larger models do so anyhow */
+} ait_export_options;
+/* A model (.pt2, .ait) as an ONNX file: what the core passes make of it, its weights beside or inside. A buffer that calls change is an
+ * input with its first contents as default, and an output "next.NAME". options and export_options may be NULL.
+ * Errors: those of reading the model; unsupported (names node and operator, and why ONNX cannot say it); limit; invalid-argument; io. */
+AIT_API AIT_MUST_USE ait_status ait_export(const char *model_path, const char *out_path, const ait_load_options *options,
+                                           const ait_export_options *export_options);
 /* Passes and pipelines with their help texts. */
 AIT_API AIT_MUST_USE ait_status ait_passes(char **out_json);
 /* Backends: found or not, version, detail, knobs. */
