@@ -36,7 +36,8 @@ AIT_API AIT_MUST_USE ait_status ait_compare(const ait_tensor *got, const ait_ten
 typedef struct ait_data ait_data;
 AIT_API AIT_MUST_USE ait_status ait_data_create(ait_allocator allocator, ait_data **out);
 AIT_API void ait_data_destroy(ait_data *data); /* takes NULL */
-/* .npz (names without ".npy"), .npy (one tensor named after the file). Errors name the file: io, not-found, invalid-model. */
+/* .npz (names without ".npy"), .npy (one tensor named after the file), .safetensors or the index of its shards. Errors name the file: io,
+ * not-found, invalid-model, unsupported. */
 AIT_API AIT_MUST_USE ait_status ait_data_load(ait_allocator allocator, const char *path, ait_data **out);
 /* .npz, whole or not at all; equal contents give equal bytes. bfloat16 and float8 are written as float32, complex32 as complex64. */
 AIT_API AIT_MUST_USE ait_status ait_data_save(const ait_data *data, const char *path);

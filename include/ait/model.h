@@ -25,6 +25,8 @@ typedef struct ait_load_options {
   const char *knobs;      /* ait_model_import: "key=value,key=value" for that backend, or NULL */
   int32_t threads;        /* threads that may check a large file, the caller's included; 0 or 1: only the caller's */
   bool full_checksum;     /* SHA-256 of weights and plans, too, where loading is content with a fast sum (docs/format.md) */
+  const char *weights; /* ait_model_import: a .safetensors, an index of its shards or a folder with either: takes the place of the model's
+                        * own weights, by name. Not for an .ait. NULL: the model's own */
 } ait_load_options;
 AIT_API void ait_load_options_init(ait_load_options *options);
 

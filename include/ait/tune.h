@@ -38,6 +38,7 @@ typedef struct ait_tune_options {
   void (*progress)(void *ctx, const ait_tune_progress *event);
   void *progress_ctx;
   const volatile bool *cancel; /* set from a signal handler: stops after the running trial with `cancelled` */
+  const char *weights;         /* as in ait_load_options */
 } ait_tune_options;
 AIT_API void ait_tune_options_init(ait_tune_options *options);
 

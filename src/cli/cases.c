@@ -245,10 +245,22 @@ static bool run_step(case_context *x, struct json_object *step, size_t index, bo
 }
 
 /* ---- a case ----------------------------------------------------------------------------------------------------------------------*/
+static bool ends_with(const char *text, const char *end) {
+  size_t n = strlen(text), m = strlen(end);
+  return n >= m && strcmp(text + n - m, end) == 0;
+}
+static bool is_weights(const char *path) { return ends_with(path, ".safetensors") || ends_with(path, ".safetensors.index.json"); }
+
 static ait_status open_case(case_context *x) {
   char path[4096];
   const char *model = get_text(x->c, "model");
   join(path, sizeof path, x->folder, model ? model : "");
+  if (is_weights(path)) { /* no program: the file itself is the case */
+    ait_data *data = NULL;
+    ait_status read = ait_data_load(ait_allocator_default(), path, &data);
+    ait_data_destroy(data);
+    return read;
+  }
   cli_args args = *x->args; /* --model-name comes from the case */
   const char *name = get_text(x->c, "model_name");
   if (name && args.option_count < CLI_MAX_OPTIONS) {

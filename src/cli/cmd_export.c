@@ -11,5 +11,6 @@ int cli_cmd_export(const cli_args *args) {
   wanted.opset = (int32_t)opset;
   ait_load_options_init(&options);
   options.model_name = cli_option(args, "model-name");
+  options.weights = cli_option(args, "weights");
   return cli_fail(ait_export(args->positional[0], path, &options, &wanted));
 }

@@ -5,6 +5,7 @@
 static void load_options(const cli_args *args, ait_load_options *out) {
   ait_load_options_init(out);
   out->model_name = cli_option(args, "model-name");
+  out->weights = cli_option(args, "weights");
 }
 
 static void shape_text(struct json_object *port, char *out, size_t size) {

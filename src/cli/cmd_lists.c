@@ -120,6 +120,7 @@ int cli_cmd_opt(const cli_args *args) {
   ait_load_options options;
   ait_load_options_init(&options);
   options.model_name = cli_option(args, "model-name");
+  options.weights = cli_option(args, "weights");
   ait_status status = ait_opt(args->positional[0], cli_option(args, "passes"), cli_option(args, "print-after"), &options, &text);
   if (status != AIT_OK) return cli_fail(status);
   const char *path = cli_option(args, "output");

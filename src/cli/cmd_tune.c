@@ -60,6 +60,7 @@ static int parse_options(const cli_args *args, ait_tune_options *o, char *record
   o->threads = (int32_t)threads;
   o->strategy = cli_option(args, "strategy");
   o->model_name = cli_option(args, "model-name");
+  o->weights = cli_option(args, "weights");
   const char *tolerance = cli_option(args, "tolerance"), *list = cli_option(args, "backends"), *isa = cli_option(args, "isa"),
              *file = cli_option(args, "record");
   if (tolerance && sscanf(tolerance, "%lf,%lf", &o->rtol, &o->atol) != 2)

@@ -16,6 +16,7 @@ ait_status cli_model_open(const cli_args *args, const char *path, const char *ba
     if (status != AIT_OK) return status;
   }
   options.model_name = cli_option(args, "model-name");
+  options.weights = cli_option(args, "weights");
   options.backend = backend;
   options.knobs = cli_option(args, "knobs");
   options.passes = cli_option(args, "passes");

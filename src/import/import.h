@@ -6,8 +6,10 @@
 
 typedef struct ait_import_options {
   const char *model_name; /* which program of an archive that holds several; NULL: the only one */
-  size_t memory_limit;    /* bytes that inflating and parsing may take; 0: 160 MiB and 32 times the file. Weights that are copied as
-                           * they stand do not count, inflated ones have a limit of their own: 64 MiB or 100 times the file */
+  const ait_map
+      *weights; /* name to ait_tensor: tensors that the file need not hold (ait_import_give_weights then puts all of them in); or NULL */
+  size_t memory_limit; /* bytes that inflating and parsing may take; 0: 160 MiB and 32 times the file. Weights that are copied as
+                        * they stand do not count, inflated ones have a limit of their own: 64 MiB or 100 times the file */
 } ait_import_options;
 
 typedef enum ait_file_kind {
@@ -36,5 +38,13 @@ ait_status ait_import_pt2_memory(ait_allocator a, const char *name, const void *
 
 /* Operators of the file that ops.inc does not know, each once, without refusing the file for them ("ait ops --missing"). */
 ait_status ait_import_pt2_operators(ait_allocator a, const char *path, const ait_import_options *options, ait_map *out_names) AIT_MUST_USE;
+
+/* given.c: tensors of a checkpoint (name to contiguous ait_tensor with storage) in the place of the graph's own weights, by name; a weight
+ * that shares its elements with one of that name follows it. Smaller floats are widened. Errors: invalid-argument (another shape or dtype;
+ * a parameter is not given; no name fits). */
+ait_status ait_import_give_weights(ait_graph *graph, const ait_map *given) AIT_MUST_USE;
+/* One of them, into the store of a graph that is being made. */
+ait_status ait_import_give_weight(ait_weight_store *store, const ait_graph *graph, const ait_value_info *declared, const char *name,
+                                  const ait_tensor *tensor) AIT_MUST_USE;
 
 #endif

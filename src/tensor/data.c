@@ -1,5 +1,5 @@
 /* The public face of tensor files: include/ait/data.h. */
-#include "tensor/tensor.h"
+#include "tensor/safetensors.h"
 
 struct ait_data {
   ait_allocator allocator;
@@ -43,6 +43,16 @@ static ait_status load_npy(ait_data *data, const char *path) {
   return status;
 }
 
+/* Copies: callers may write into what they were given, and a mapping is read-only. */
+static ait_status load_safetensors(ait_data *data, const char *path) {
+  ait_tensor_file file;
+  ait_tensor_file_init(&file, data->allocator);
+  ait_status status = ait_safetensors_open(path, &file);
+  for (size_t i = 0; i < file.count && status == AIT_OK; ++i) status = ait_data_add(data, file.items[i].name, &file.items[i].tensor);
+  ait_tensor_file_deinit(&file);
+  return status;
+}
+
 ait_status ait_data_load(ait_allocator a, const char *path, ait_data **out) {
   *out = NULL;
   ait_data *data;
@@ -50,8 +60,10 @@ ait_status ait_data_load(ait_allocator a, const char *path, ait_data **out) {
   ait_status status;
   if (ait_ends_with(path, ".npz")) status = ait_npz_read(path, &data->file);
   else if (ait_ends_with(path, ".npy")) status = load_npy(data, path);
+  else if (ait_ends_with(path, ".safetensors") || ait_ends_with(path, ".safetensors.index.json")) status = load_safetensors(data, path);
   else
-    status = ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "cannot read data '%s': unknown kind of file", path), "use .npz or .npy");
+    status = ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "cannot read data '%s': unknown kind of file", path),
+                            "use .npz, .npy or .safetensors");
   if (status != AIT_OK) {
     ait_data_destroy(data);
     return status;

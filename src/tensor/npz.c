@@ -10,11 +10,16 @@
 /* ---- sets ----------------------------------------------------------------------------------------------------------------------*/
 void ait_tensor_file_init(ait_tensor_file *f, ait_allocator a) { *f = (ait_tensor_file){.allocator = a}; }
 
-void ait_tensor_file_deinit(ait_tensor_file *f) {
-  for (size_t i = 0; i < f->count; i++) {
-    ait_tensor_release(&f->items[i].tensor);
-    ait_free(f->allocator, f->items[i].name, strlen(f->items[i].name) + 1);
+void ait_tensor_file_truncate(ait_tensor_file *f, size_t count) {
+  while (f->count > count) {
+    ait_named_tensor *item = &f->items[--f->count];
+    ait_tensor_release(&item->tensor);
+    ait_free(f->allocator, item->name, strlen(item->name) + 1);
   }
+}
+
+void ait_tensor_file_deinit(ait_tensor_file *f) {
+  ait_tensor_file_truncate(f, 0);
   ait_free(f->allocator, f->items, f->capacity * sizeof *f->items);
   ait_tensor_file_init(f, f->allocator);
 }

@@ -104,6 +104,7 @@ typedef struct ait_tensor_file {
 } ait_tensor_file;
 void ait_tensor_file_init(ait_tensor_file *f, ait_allocator a);
 void ait_tensor_file_deinit(ait_tensor_file *f);
+void ait_tensor_file_truncate(ait_tensor_file *f, size_t count); /* drops what was added after the first `count` */
 ait_status ait_tensor_file_add(ait_tensor_file *f, const char *name, const ait_tensor *t) AIT_MUST_USE; /* retains or copies */
 const ait_tensor *ait_tensor_file_find(const ait_tensor_file *f, const char *name);
 /* Adds the archive's tensors to *out, all or none. Members may be stored or deflated; archives that would unpack to more than 1 GiB and

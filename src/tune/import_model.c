@@ -1,4 +1,5 @@
 /* Model files to graphs, and to models that run unoptimised or on one backend. */
+#include "tensor/safetensors.h"
 #include "tune/tune.h"
 
 ait_status ait_file_context(ait_status status, const char *what, const char *path) {
@@ -48,19 +49,50 @@ static ait_status open_text(ait_allocator a, const char *path, ait_graph **out) 
   return status;
 }
 
-ait_status ait_graph_open(const char *path, const ait_load_options *options, ait_graph **out) {
-  ait_load_options defaults;
-  if (!options) ait_load_options_init(&defaults), options = &defaults;
+static ait_status open_kind(const char *path, const ait_load_options *options, const ait_map *weights, ait_graph **out) {
   ait_file_kind kind;
-  *out = NULL;
   AIT_TRY(ait_import_detect(path, &kind));
-  ait_import_options import = {.model_name = options->model_name};
+  ait_import_options import = {.model_name = options->model_name, .weights = weights};
   if (kind == AIT_FILE_PT2 || kind == AIT_FILE_AOTI || kind == AIT_FILE_UNKNOWN)
     return ait_import_pt2(options->allocator, path, &import, out);
   if (kind == AIT_FILE_TEXT) return open_text(options->allocator, path, out);
   if (kind == AIT_FILE_AIT) return open_artifact(options->allocator, path, out);
+  if (kind == AIT_FILE_SAFETENSORS)
+    return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "cannot import '%s': %s", path, kind_text(kind)),
+                          "give it beside a program: ait … MODEL --weights %s", path);
   return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "cannot import '%s': %s", path, kind_text(kind)),
                         "save an exported program: torch.export.save(torch.export.export(model, args), \"model.pt2\")");
+}
+
+static ait_status open_with_weights(const char *path, const ait_load_options *options, ait_graph **out) {
+  ait_tensor_file file;
+  ait_map by_name;
+  ait_file_kind kind;
+  AIT_TRY(ait_import_detect(path, &kind));
+  if (kind == AIT_FILE_AIT)
+    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "an .ait holds its weights: none can be given beside it"),
+                          "tune the model with the other weights");
+  ait_tensor_file_init(&file, options->allocator);
+  ait_map_init(&by_name, options->allocator);
+  ait_status status = ait_safetensors_open(options->weights, &file);
+  for (size_t i = 0; i < file.count && !status; ++i) status = ait_map_put(&by_name, file.items[i].name, &file.items[i].tensor);
+  if (!status) status = open_kind(path, options, &by_name, out);
+  if (!status) status = ait_error_context(ait_import_give_weights(*out, &by_name), "weights '%s'", options->weights);
+  ait_map_deinit(&by_name);
+  ait_tensor_file_deinit(&file);
+  return status;
+}
+
+ait_status ait_graph_open(const char *path, const ait_load_options *options, ait_graph **out) {
+  ait_load_options defaults;
+  if (!options) ait_load_options_init(&defaults), options = &defaults;
+  *out = NULL;
+  ait_status status = options->weights ? open_with_weights(path, options, out) : open_kind(path, options, NULL, out);
+  if (status) {
+    ait_graph_destroy(*out);
+    *out = NULL;
+  }
+  return status;
 }
 
 /* What an imported model keeps alive. */
@@ -100,7 +132,7 @@ ait_status ait_model_import(const char *path, const ait_load_options *options, a
   ait_file_kind kind;
   ait_status status = ait_import_detect(path, &kind);
   if (status != AIT_OK) return ait_file_context(status, "import", path);
-  if (kind == AIT_FILE_AIT) return ait_model_load(path, options, out);
+  if (kind == AIT_FILE_AIT && !options->weights) return ait_model_load(path, options, out);
   imported *m = ait_alloc_zero(options->allocator, sizeof *m, _Alignof(imported));
   if (!m) return AIT_OOM();
   m->allocator = options->allocator;

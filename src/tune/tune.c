@@ -330,6 +330,7 @@ static ait_status run(tuner *t, const char *model_path, const char *out_path, co
   ait_load_options load;
   ait_load_options_init(&load);
   load.model_name = t->options.model_name;
+  load.weights = t->options.weights;
   if (!known_strategy(t->options.strategy))
     return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no strategy '%s'", t->options.strategy),
                           "max-throughput, min-latency, first-wins, one-backend");

@@ -160,20 +160,36 @@ static ait_status check_weight(const ait_graph *g, const ait_value_info *v, cons
   return ait_error(AIT_CODE_INVALID_MODEL, "the file's shape or dtype is not the one that the graph states for '%s'", v->name);
 }
 
+/* A tensor that the caller gives from elsewhere need not be in the file: *out is NULL for all others. */
+static ait_status find_weight(program *p, ait_pt2_table table, const char *name, ait_pt2_tensor *t, const ait_tensor **out) {
+  const ait_map *given = p->in->options ? p->in->options->weights : NULL;
+  void *tensor = NULL;
+  *out = NULL;
+  ait_status status = ait_pt2_weights_find(&p->in->weights, table, name, t);
+  if (!status && !t->is_subclass) status = ait_pt2_weights_add(&p->in->weights, name, t);
+  if (!status || !given || !ait_map_get(given, name, &tensor)) return status;
+  ait_status_ignore(status);
+  *t = (ait_pt2_tensor){0};
+  *out = tensor;
+  return AIT_OK;
+}
+
 /* Tied parameters may come as two placeholders of one name (torch 2.6): they are one input. */
 static ait_status add_weight(program *p, ait_region_input *input, ait_pt2_table table, const char *placeholder) {
   ait_pt2_tensor *t = AIT_ARENA_NEW(&p->in->arena, ait_pt2_tensor);
   void *same;
   if (!t) return AIT_OOM();
   if (ait_map_get(&p->weight_inputs, input->name, &same)) return ait_pt2_remember(&p->scope, placeholder, (uint32_t)((uintptr_t)same - 1));
+  const ait_tensor *given = NULL;
   if (!p->in->missing) {
-    AIT_TRY(ait_pt2_weights_find(&p->in->weights, table, input->name, t));
+    AIT_TRY(find_weight(p, table, input->name, t, &given));
     t->name = input->name;
     if (t->is_subclass) return ait_map_put(&p->scope.subclasses, placeholder, t);
-    AIT_TRY(ait_pt2_weights_add(&p->in->weights, input->name, t));
   }
   AIT_TRY(ait_pt2_define(&p->scope, placeholder, AIT_TYPE_TENSOR, &input->value));
-  if (!p->in->missing) {
+  if (given) {
+    AIT_TRY(ait_import_give_weight(p->in->weights.store, p->in->graph, &p->in->graph->values[input->value], input->name, given));
+  } else if (!p->in->missing) {
     AIT_TRY(ait_error_context(check_weight(p->in->graph, &p->in->graph->values[input->value], t), "weight '%s'", input->name));
   }
   AIT_TRY(ait_map_put(&p->weight_inputs, input->name, (void *)((uintptr_t)input->value + 1)));

@@ -3,7 +3,7 @@
 #define AIT_SRC_IMPORT_PT2_H
 
 #include "import/import.h"
-#include "import/pt2/json.h"
+#include "base/json.h"
 #include "import/pt2/weights.h"
 
 enum { AIT_PT2_GRAPH_DEPTH = 16 }; /* graphs nested in graphs */

@@ -3,7 +3,7 @@
 #ifndef AIT_SRC_IMPORT_PT2_WEIGHTS_H
 #define AIT_SRC_IMPORT_PT2_WEIGHTS_H
 
-#include "import/pt2/json.h"
+#include "base/json.h"
 #include "import/pt2/pickle.h"
 #include "import/pt2/zip.h"
 #include "tensor/tensor.h"

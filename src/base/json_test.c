@@ -1,5 +1,5 @@
 /* JSON as torch writes it, and what must be refused. */
-#include "import/pt2/json.h"
+#include "base/json.h"
 
 #include <locale.h>
 #include <math.h>

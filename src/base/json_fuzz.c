@@ -1,5 +1,5 @@
 /* Any bytes as JSON. */
-#include "import/pt2/json.h"
+#include "base/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

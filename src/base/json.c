@@ -1,4 +1,4 @@
-#include "import/pt2/json.h"
+#include "base/json.h"
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  *
  * Strict RFC 8259, plus the bare tokens NaN, Infinity and -Infinity of torch 2.6. Refused: invalid UTF-8, escaped NUL, duplicate keys,
  * integers beyond 64 bits, nesting deeper than AIT_JSON_DEPTH, text after the value. Numbers without point and exponent are exact. */
-#ifndef AIT_SRC_IMPORT_PT2_JSON_H
-#define AIT_SRC_IMPORT_PT2_JSON_H
+#ifndef AIT_SRC_BASE_JSON_H
+#define AIT_SRC_BASE_JSON_H
 
 #include "base/base.h"
 
