@@ -16,7 +16,12 @@ complain() {
   fi
 }
 
-find "$objects" -name '*.o' -exec nm -g --defined-only {} + | names | grep '^ait_' >"$work/above"
+# An object whose source is gone is left from an older tree.
+find "$objects" -name '*.o' | while read -r object; do
+  source=${object#"$objects"/}
+  if [ -f "$include/../${source%.o}" ]; then echo "$object"; fi
+done >"$work/objects"
+xargs nm -g --defined-only <"$work/objects" | names | grep '^ait_' >"$work/above"
 nm --defined-only "$rt" | names >"$work/rt"
 if [ ! -s "$work/above" ] || ! grep -q '^ait_session_run$' "$work/rt"; then
   echo "check_symbols: the libraries have no symbol tables to look into" >&2
