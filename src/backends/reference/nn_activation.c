@@ -153,6 +153,39 @@ ait_status ait_ref_rrelu(ait_ref_call *call) {
   return status;
 }
 
+/* (self, noise, lower, upper, training): the slopes that were drawn, 1 for positive elements, are written into the noise or, in the
+ * functional form, are a second result. */
+ait_status ait_ref_rrelu_with_noise(ait_ref_call *call) {
+  bool training, functional = ait_nn_is(call, "aten.rrelu_with_noise_functional");
+  const ait_tensor *noise;
+  ait_tensor x = {0}, drawn = {0};
+  double lower, upper;
+  ait_status status;
+  AIT_TRY(ait_ref_tensor(call, 1, &noise));
+  AIT_TRY(ait_ref_float(call, 2, &lower));
+  AIT_TRY(ait_ref_float(call, 3, &upper));
+  AIT_TRY(ait_ref_bool(call, 4, &training));
+  AIT_GOTO(ait_nn_arg(call, 0, &x));
+  AIT_GOTO(ait_nn_arg(call, 1, &drawn));
+  if (training && ait_tensor_count(&x) != ait_tensor_count(&drawn))
+    AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the noise has another size than the input"));
+  ait_nn_random r;
+  ait_nn_random_init(call, &r);
+  double *v = x.data, *n = drawn.data;
+  for (int64_t i = 0; i < ait_tensor_count(&x); ++i) {
+    double slope = v[i] <= 0 ? lower + (upper - lower) * ait_nn_random_uniform(&r) : 1;
+    if (training) v[i] *= n[i] = slope;
+    else v[i] *= v[i] <= 0 ? (lower + upper) / 2 : 1;
+  }
+  AIT_GOTO(ait_nn_result(call, 0, ait_nn_dtype(call, 0, AIT_F32), &x));
+  if (functional) status = ait_nn_result(call, 1, ait_nn_dtype(call, 1, noise->dtype), &drawn);
+  else if (training) status = ait_tensor_copy(noise, &drawn);
+cleanup:
+  ait_tensor_release(&x);
+  ait_tensor_release(&drawn);
+  return status;
+}
+
 /* log_sigmoid_forward(self) -> (output, buffer): the buffer serves only the gradient; torch's CPU code leaves exp(-|x|) there. */
 ait_status ait_ref_log_sigmoid_forward(ait_ref_call *call) {
   AIT_TRY(ait_nn_map1(call, 0, log_sigmoid, NULL));

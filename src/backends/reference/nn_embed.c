@@ -140,3 +140,34 @@ cleanup:
   ait_tensor_release(&b.weights);
   return status;
 }
+
+/* embedding_renorm_(weight, indices, max_norm, norm_type): rows that are looked up are scaled down to a norm of max_norm, each once. */
+ait_status ait_ref_embedding_renorm(ait_ref_call *call) {
+  const ait_tensor *t, *ti;
+  ait_tensor w = {0}, index = {0};
+  double limit, p;
+  ait_status status;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_ref_tensor(call, 1, &ti));
+  AIT_TRY(ait_ref_float(call, 2, &limit));
+  AIT_TRY(ait_ref_float(call, 3, &p));
+  if (t->rank != 2) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a table of rank %d", t->rank);
+  AIT_GOTO(ait_nn_f64(call, t, &w));
+  AIT_GOTO(ait_tensor_cast(call->allocator, ti, AIT_I64, &index));
+  int64_t rows = t->shape[0], n = t->shape[1];
+  for (int64_t k = 0; k < ait_tensor_count(&index); ++k) {
+    int64_t i = ((const int64_t *)index.data)[k];
+    if (i < 0 || i >= rows)
+      AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "index %lld is out of range for size %lld", (long long)i, (long long)rows));
+    double *row = ait_nn_data_mut(&w) + i * n, norm = 0;
+    for (int64_t j = 0; j < n; ++j) norm = isinf(p) ? fmax(norm, fabs(row[j])) : norm + pow(fabs(row[j]), p);
+    if (!isinf(p)) norm = pow(norm, 1 / p);
+    for (int64_t j = 0; norm > limit && j < n; ++j) row[j] *= limit / (norm + 1e-7); /* below the limit from then on */
+  }
+  AIT_GOTO(ait_tensor_copy(t, &w));
+  ait_ref_set_view(call, 0, t, t);
+cleanup:
+  ait_tensor_release(&w);
+  ait_tensor_release(&index);
+  return status;
+}

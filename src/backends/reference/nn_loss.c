@@ -376,31 +376,35 @@ cleanup:
   return status;
 }
 
-/* multilabel_margin_loss: targets up to the first -1 are the right classes */
+/* multilabel_margin_loss(_forward): targets up to the first -1 are the right classes; which those are is _forward's second result */
 ait_status ait_ref_multilabel_margin(ait_ref_call *call) {
-  ait_tensor x = {0}, target = {0}, each = {0};
+  ait_tensor x = {0}, target = {0}, each = {0}, rights = {0};
   int64_t rows_count, n, reduction;
   ait_status status;
   AIT_TRY(ait_ref_int(call, 2, &reduction));
   AIT_GOTO(margin_start(call, &x, &target, &rows_count, &n));
   if (ait_tensor_count(&target) != rows_count * n) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "targets do not fit the input"));
   AIT_GOTO(ait_nn_zeros(call, AIT_F64, x.rank == 2 ? 1 : 0, &rows_count, &each));
+  AIT_GOTO(ait_nn_zeros(call, AIT_F64, target.rank, target.shape, &rights));
   for (int64_t r = 0; r < rows_count; ++r) {
     const double *v = ait_nn_data(&x) + r * n;
     const int64_t *y = (const int64_t *)target.data + r * n;
     for (int64_t k = 0; k < n; ++k) {
       bool right = false;
       for (int64_t j = 0; j < n && y[j] >= 0; ++j) right |= y[j] == k;
+      ait_nn_data_mut(&rights)[r * n + k] = right;
       if (right) continue;
       for (int64_t j = 0; j < n && y[j] >= 0; ++j)
         if (y[j] < n) ait_nn_data_mut(&each)[r] += fmax(0, 1 - v[y[j]] + v[k]) / (double)n;
     }
   }
-  status = reduce(call, reduction, &each, (double)rows_count, AIT_F32);
+  AIT_GOTO(reduce(call, reduction, &each, (double)rows_count, AIT_F32));
+  status = ait_nn_result(call, 1, ait_nn_dtype(call, 1, AIT_F32), &rights);
 cleanup:
   ait_tensor_release(&x);
   ait_tensor_release(&target);
   ait_tensor_release(&each);
+  ait_tensor_release(&rights);
   return status;
 }
 

@@ -83,12 +83,12 @@ static ait_status vector_result(ait_ref_call *call, uint32_t k, ait_dtype dtype,
   return ait_nn_result(call, k, dtype, &t);
 }
 
-/* Which argument is what, for the seven forms of batch_norm. */
+/* Which argument is what, for the forms of batch_norm. */
 typedef struct batch_form {
   const char *op;
   uint32_t mean, training, momentum, eps; /* argument positions; training AIT_NO_INDEX: see `always` */
   bool always;                            /* trains whatever the argument */
-  bool functional;                        /* new statistics are results 3 and 4, not written in place */
+  bool functional;                        /* new statistics are the last two results, not written in place */
 } batch_form;
 
 #define NO AIT_NO_INDEX
@@ -100,6 +100,7 @@ static const batch_form forms[] = {
     {"aten._native_batch_norm_legit.no_stats", NO, 3, 4, 5, false, false},
     {"aten._native_batch_norm_legit_no_training", 3, NO, 5, 6, false, false},
     {"aten._batch_norm_with_update", 3, NO, 5, 6, true, false},
+    {"aten._batch_norm_with_update_functional", 3, NO, 5, 6, true, true},
     {"aten._batch_norm_no_update", 3, NO, 5, 6, false, false},
     {"batch_norm", 3, NO, NO, 5, false, false},
 };
@@ -117,8 +118,9 @@ static ait_status functional_stats(ait_ref_call *call, const channel_norm *n, do
     mean[c] = (1 - momentum) * mean[c] + momentum * n->mean[c];
     var[c] = (1 - momentum) * var[c] + momentum * correction * n->var[c];
   }
-  AIT_TRY(ait_nn_result(call, 3, ait_nn_dtype(call, 3, AIT_F32), &n->running_mean));
-  return ait_nn_result(call, 4, ait_nn_dtype(call, 4, AIT_F32), &n->running_var);
+  uint32_t first = call->node->result_count > 5 ? 4 : 3; /* behind the reserve space, where there is one */
+  AIT_TRY(ait_nn_result(call, first, ait_nn_dtype(call, first, AIT_F32), &n->running_mean));
+  return ait_nn_result(call, first + 1, ait_nn_dtype(call, first + 1, AIT_F32), &n->running_var);
 }
 
 static ait_status batch_norm(ait_ref_call *call, const batch_form *f, bool training, double momentum, channel_norm *n) {
@@ -146,7 +148,7 @@ static ait_status batch_norm(ait_ref_call *call, const batch_form *f, bool train
   AIT_TRY(vector_result(call, 1, ait_nn_dtype(call, 1, AIT_F32), n->mean, saved));
   for (int64_t c = 0; c < n->channels; ++c) n->var[c] = 1 / sqrt(n->var[c] + n->eps);
   AIT_TRY(vector_result(call, 2, ait_nn_dtype(call, 2, AIT_F32), n->var, saved));
-  if (f->momentum != NO && !f->functional && ait_nn_wants(call, 3))
+  if (f->momentum != NO && (!f->functional || call->node->result_count > 5) && ait_nn_wants(call, 3))
     return vector_result(call, 3, ait_nn_dtype(call, 3, AIT_U8), n->mean, 0); /* reserve space */
   return AIT_OK;
 }

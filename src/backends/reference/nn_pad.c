@@ -10,7 +10,7 @@ static int64_t source(pad_mode mode, int64_t o, int64_t before, int64_t n) {
   switch (mode) {
     case PAD_REFLECT: return i < 0 ? -i : 2 * (n - 1) - i;
     case PAD_REPLICATE: return i < 0 ? 0 : n - 1;
-    case PAD_CIRCULAR: return i < 0 ? i + n : i - n;
+    case PAD_CIRCULAR: return (i % n + n) % n;
     default: return -1;
   }
 }
@@ -26,11 +26,27 @@ static void scalar_bytes(const ait_ref_scalar *s, ait_dtype dtype, char out[16])
   }
 }
 
+/* Circular padding repeats what is left of a cropped dim: cropped here, the negative paddings become zero. */
+static void crop(ait_tensor *x, int64_t *pads, int32_t count) {
+  for (int32_t p = 0; p < count / 2; ++p) {
+    int32_t d = x->rank - 1 - p;
+    for (int side = 0; side < 2; ++side) {
+      int64_t cut = ait_nn_min(-pads[2 * p + side], x->shape[d]);
+      if (cut <= 0) continue;
+      if (side == 0) x->data = (char *)x->data + cut * x->strides[d] * (int64_t)ait_dtype_size(x->dtype);
+      x->shape[d] -= cut;
+      pads[2 * p + side] += cut;
+    }
+  }
+}
+
 /* pads: pairs (before, after) from the last dim backwards, as torch has them; negative ones crop. */
-static ait_status pad_run(ait_ref_call *call, const int64_t *pads, int32_t count, pad_mode mode, const ait_ref_scalar *value) {
-  const ait_tensor *x;
-  AIT_TRY(ait_ref_tensor(call, 0, &x));
+static ait_status pad_run(ait_ref_call *call, int64_t *pads, int32_t count, pad_mode mode, const ait_ref_scalar *value) {
+  const ait_tensor *t;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  ait_tensor view = *t, *x = &view;
   if (count % 2 != 0 || count / 2 > x->rank) return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "%d paddings for rank %d", count, x->rank);
+  if (mode == PAD_CIRCULAR) crop(x, pads, count);
   int64_t before[AIT_MAX_RANK] = {0}, shape[AIT_MAX_RANK], index[AIT_MAX_RANK] = {0};
   for (int32_t d = 0; d < x->rank; ++d) {
     int32_t p = x->rank - 1 - d;

@@ -1,8 +1,8 @@
-/* Resampling: upsample (nearest, linear, cubic, antialiased), grid_sampler, pixel and channel shuffles. */
+/* Resampling: upsample (nearest, linear, cubic, antialiased linear, cubic and Lanczos), grid_sampler, pixel and channel shuffles. */
 #include "backends/reference/nn.h"
 
 enum { DIMS = 3 };
-typedef enum resample_mode { NEAREST, NEAREST_EXACT, LINEAR, CUBIC } resample_mode;
+typedef enum resample_mode { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, LANCZOS } resample_mode;
 
 /* What each output coordinate of one dim reads: `taps` sources with weights. */
 typedef struct axis {
@@ -63,29 +63,32 @@ static void fill_axis(axis *a, resample_mode mode, bool align, double factor) {
   }
 }
 
-static double aa_filter(double x, bool cubic) {
+static double sinc(double x) { return x == 0 ? 1 : sin(M_PI * x) / (M_PI * x); }
+
+static double aa_filter(double x, resample_mode mode) {
   x = fabs(x);
-  if (!cubic) return x < 1 ? 1 - x : 0;
+  if (mode == LANCZOS) return x < 3 ? sinc(x) * sinc(x / 3) : 0;
+  if (mode != CUBIC) return x < 1 ? 1 - x : 0;
   return x < 1 ? cubic_near(x, -0.5) : x < 2 ? cubic_far(x, -0.5) : 0;
 }
 
 /* The filter is stretched when the image shrinks, as in Pillow. */
-static double aa_support(const axis *a, bool align, double factor, bool cubic, double *scale) {
+static double aa_support(const axis *a, bool align, double factor, resample_mode mode, double *scale) {
   if (align) *scale = a->out > 1 ? (double)(a->in - 1) / (double)(a->out - 1) : 0;
   else *scale = factor > 0 ? 1 / factor : (double)a->in / (double)a->out;
-  double half = cubic ? 2 : 1;
+  double half = mode == LANCZOS ? 3 : mode == CUBIC ? 2 : 1;
   return *scale >= 1 ? half * *scale : half;
 }
 
-static void fill_axis_aa(axis *a, bool align, double factor, bool cubic) {
-  double scale, support = aa_support(a, align, factor, cubic, &scale), inverse = scale >= 1 ? 1 / scale : 1;
+static void fill_axis_aa(axis *a, bool align, double factor, resample_mode mode) {
+  double scale, support = aa_support(a, align, factor, mode, &scale), inverse = scale >= 1 ? 1 / scale : 1;
   for (int64_t o = 0; o < a->out; ++o) {
     double center = scale * ((double)o + 0.5), total = 0;
     int64_t first = ait_nn_max((int64_t)(center - support + 0.5), 0);
     int64_t n = ait_nn_min(ait_nn_min((int64_t)(center + support + 0.5), a->in) - first, a->taps);
     for (int64_t k = 0; k < a->taps; ++k) {
       a->index[o * a->taps + k] = clamp(first + k, a->in);
-      double w = k < n ? aa_filter(((double)(k + first) - center + 0.5) * inverse, cubic) : 0;
+      double w = k < n ? aa_filter(((double)(k + first) - center + 0.5) * inverse, mode) : 0;
       a->weight[o * a->taps + k] = w;
       total += w;
     }
@@ -173,9 +176,9 @@ static ait_status upsample(ait_ref_call *call, const upsample_args *u) {
     axis a = {.in = t->shape[d], .out = u->size[i], .taps = u->mode == CUBIC ? 4 : u->mode == LINEAR ? 2 : 1};
     double scale;
     if (a.in < 1 || a.out < 1) status = ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "empty dim");
-    else if (u->antialias) a.taps = (int64_t)ceil(aa_support(&a, u->align, u->factor[i], u->mode == CUBIC, &scale)) * 2 + 1;
+    else if (u->antialias) a.taps = (int64_t)ceil(aa_support(&a, u->align, u->factor[i], u->mode, &scale)) * 2 + 1;
     if (!status) status = axis_alloc(call, &a);
-    if (!status && u->antialias) fill_axis_aa(&a, u->align, u->factor[i], u->mode == CUBIC);
+    if (!status && u->antialias) fill_axis_aa(&a, u->align, u->factor[i], u->mode);
     else if (!status) fill_axis(&a, u->mode, u->align, u->factor[i]);
     if (!status) status = resample_dim(call, &x, d, &a);
     if (!status && t->dtype == AIT_U8) round_bytes(&x);
@@ -215,6 +218,7 @@ static resample_mode mode_in_name(const char *name) {
   return strstr(name, "nearest_exact") || strstr(name, "nearest-exact") ? NEAREST_EXACT
          : strstr(name, "nearest")                                      ? NEAREST
          : strstr(name, "cubic")                                        ? CUBIC
+         : strstr(name, "lanczos")                                      ? LANCZOS
                                                                         : LINEAR;
 }
 
@@ -222,7 +226,7 @@ static resample_mode mode_in_name(const char *name) {
 ait_status ait_ref_upsample_vec(ait_ref_call *call) {
   upsample_args u = {.mode = mode_in_name(call->node->op), .dims = dims_in_name(call)};
   u.antialias = strstr(call->node->op, "_aa") != NULL;
-  bool aligned = u.mode == LINEAR || u.mode == CUBIC;
+  bool aligned = u.mode == LINEAR || u.mode == CUBIC || u.mode == LANCZOS;
   if (aligned) AIT_TRY(ait_ref_bool(call, 2, &u.align));
   AIT_TRY(sizes(call, 1, aligned ? 3 : 2, &u));
   return upsample(call, &u);
@@ -232,7 +236,7 @@ ait_status ait_ref_upsample_vec(ait_ref_call *call) {
 ait_status ait_ref_upsample_scales(ait_ref_call *call) {
   upsample_args u = {.mode = mode_in_name(call->node->op), .dims = dims_in_name(call)};
   u.antialias = strstr(call->node->op, "_aa") != NULL;
-  bool aligned = u.mode == LINEAR || u.mode == CUBIC;
+  bool aligned = u.mode == LINEAR || u.mode == CUBIC || u.mode == LANCZOS;
   if (aligned) AIT_TRY(ait_ref_bool(call, 2, &u.align));
   AIT_TRY(sizes(call, 1, AIT_NO_INDEX, &u));
   for (int32_t i = 0; i < u.dims; ++i) AIT_TRY(ait_ref_float_or(call, (aligned ? 3u : 2u) + (uint32_t)i, 0, &u.factor[i]));

@@ -33,7 +33,7 @@ static double zeta(double s, double q, const double *p) {
                                      1.0 / 74724249600.0,
                                      -3617.0 / 10670622842880000.0};
   if (s == 1) return INFINITY;
-  if (s < 1 || isnan(s) || isnan(q)) return NAN;
+  if (s < 1 || isnan(s) || isnan(q) || q == INFINITY) return NAN; /* at infinity as torch, though the limit is 0 */
   if (q <= 0) {
     if (q == floor(q)) return INFINITY;
     if (s != floor(s)) return NAN;
@@ -60,6 +60,8 @@ static double log_gamma(double x, const double *p) {
 /* p[0]: the order; 5.15.2, 25.11.12 */
 static double polygamma(double x, const double *p) {
   if (p[0] == 0) return digamma(x, NULL);
+  if (p[0] == 1 && x == INFINITY) return 0;
+  if (p[0] == 1 && x == -INFINITY) return NAN;
   double v = tgamma(p[0] + 1) * zeta(p[0] + 1, x, NULL);
   return fmod(p[0], 2) == 0 ? -v : v;
 }
@@ -418,4 +420,20 @@ ait_status ait_ref_polygamma(ait_ref_call *call) {
   AIT_TRY(ait_ref_int(call, multi ? 1 : 0, &n));
   double p = (double)n;
   return ait_nn_map1(call, multi ? 0 : 1, multi ? multi_log_gamma : polygamma, &p);
+}
+
+/* polygamma_(self, n): the one in-place form whose arguments stand in another order */
+ait_status ait_ref_polygamma_inplace(ait_ref_call *call) {
+  const ait_tensor *t;
+  ait_tensor x;
+  int64_t n;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  AIT_TRY(ait_ref_int(call, 1, &n));
+  AIT_TRY(ait_nn_f64(call, t, &x));
+  double p = (double)n;
+  for (int64_t i = 0; i < ait_tensor_count(&x); ++i) ait_nn_data_mut(&x)[i] = polygamma(ait_nn_data(&x)[i], &p);
+  ait_status status = ait_tensor_copy(t, &x);
+  ait_tensor_release(&x);
+  if (!status) ait_ref_set_view(call, 0, t, t);
+  return status;
 }

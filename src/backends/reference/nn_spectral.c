@@ -221,29 +221,42 @@ cleanup:
 /* ---- what is small: tolerances --------------------------------------------------------------------------------------------------------*/
 static double epsilon_of(ait_dtype d) { return d == AIT_F64 || d == AIT_C128 ? 0x1p-52 : 0x1p-23; }
 
-/* atol and rtol arguments, tensors or floats; rtol defaults to max(m, n) * eps unless atol is given and above zero. */
-static ait_status tolerances(const ait_ref_call *call, uint32_t atol_arg, uint32_t rtol_arg, int64_t big, double *atol, double *rtol) {
-  double *out[2] = {atol, rtol};
-  uint32_t args[2] = {atol_arg, rtol_arg};
-  bool given[2];
-  for (int i = 0; i < 2; ++i) {
-    *out[i] = 0;
-    given[i] = args[i] != AIT_NO_INDEX && !ait_ref_is_none(call, args[i]);
-    if (!given[i]) continue;
-    if (!ait_ref_is_tensor(call, args[i])) {
-      AIT_TRY(ait_ref_float(call, args[i], out[i]));
-      continue;
-    }
+/* The tolerance of each matrix: lead dims of x. A tensor argument is broadcast. */
+static ait_status tolerance(const ait_ref_call *call, uint32_t arg, const ait_tensor *x, double otherwise, ait_tensor *out) {
+  AIT_TRY(lead_new(call, x, AIT_F64, 0, 0, 0, out));
+  ait_tensor filled = ait_tensor_borrow(&otherwise, AIT_F64, 0, NULL);
+  if (arg != AIT_NO_INDEX && ait_ref_is_tensor(call, arg)) {
     const ait_tensor *t;
-    AIT_TRY(ait_ref_tensor(call, args[i], &t));
-    if (ait_tensor_count(t) != 1) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "a tolerance for each matrix");
-    *out[i] = ait_element_f64(t->data, t->dtype);
+    AIT_TRY(ait_ref_tensor(call, arg, &t));
+    const ait_tensor *both[2] = {t, out};
+    int64_t shape[AIT_MAX_RANK];
+    int32_t rank;
+    AIT_TRY(ait_ref_broadcast(call, both, 2, &rank, shape));
+    if (rank != out->rank) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "more tolerances than matrices");
+    filled = *t;
+  } else if (arg != AIT_NO_INDEX && !ait_ref_is_none(call, arg)) {
+    AIT_TRY(ait_ref_float(call, arg, &otherwise));
   }
-  const ait_tensor *x;
-  AIT_TRY(ait_ref_tensor(call, 0, &x));
-  if (!given[1] && !(given[0] && *atol > 0))
-    *rtol = (double)big * epsilon_of(ait_nn_declared_dtype(call, 0, x->dtype) == AIT_F64 ? AIT_F64 : x->dtype);
+  ait_tensor wide = ait_ref_expand(&filled, out->rank, out->shape);
+  return ait_tensor_copy(out, &wide);
+}
+
+/* atol and rtol arguments; rtol defaults to max(m, n) * eps unless atol is given and above zero. */
+static ait_status tolerances(const ait_ref_call *call, uint32_t atol_arg, uint32_t rtol_arg, const ait_tensor *x, int64_t big,
+                             ait_tensor *atol, ait_tensor *rtol) {
+  const ait_tensor *t;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  double eps = (double)big * epsilon_of(ait_nn_declared_dtype(call, 0, t->dtype) == AIT_F64 ? AIT_F64 : t->dtype);
+  bool given = rtol_arg != AIT_NO_INDEX && !ait_ref_is_none(call, rtol_arg);
+  AIT_TRY(tolerance(call, atol_arg, x, 0, atol));
+  AIT_TRY(tolerance(call, rtol_arg, x, eps, rtol));
+  for (int64_t i = 0; !given && i < ait_tensor_count(atol); ++i)
+    if (ait_nn_data(atol)[i] > 0) ait_nn_data_mut(rtol)[i] = 0;
   return AIT_OK;
+}
+
+static double limit_of(const ait_tensor *atol, const ait_tensor *rtol, int64_t i, double largest) {
+  return fmax(ait_nn_data(atol)[i], ait_nn_data(rtol)[i] * largest);
 }
 
 /* The argument `hermitian`: only the lower triangle counts. */
@@ -259,19 +272,19 @@ static ait_status lower_only(const ait_ref_call *call, uint32_t arg, const ait_t
 ait_status ait_ref_matrix_rank(ait_ref_call *call) {
   ait_tensor x = {0}, out = {0};
   int64_t count, m, n;
-  double atol, rtol, *s = NULL;
+  ait_tensor atol = {0}, rtol = {0};
+  double *s = NULL;
   ait_status status;
   AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
   int64_t k = m < n ? m : n;
   if (!(s = ait_nn_doubles(call, k + 1))) AIT_GOTO(AIT_OOM());
   bool one = ait_nn_is(call, "aten.linalg_matrix_rank") || ait_nn_is(call, "aten.linalg_matrix_rank.tol_tensor");
-  AIT_GOTO(tolerances(call, 1, one ? AIT_NO_INDEX : 2, m > n ? m : n, &atol, &rtol));
+  AIT_GOTO(tolerances(call, 1, one ? AIT_NO_INDEX : 2, &x, one ? 0 : m > n ? m : n, &atol, &rtol));
   AIT_GOTO(lower_only(call, one ? 2 : 3, &x, count, m, n));
-  if (one) rtol = 0;
   AIT_GOTO(lead_new(call, &x, AIT_F64, 0, 0, 0, &out));
   for (int64_t i = 0; i < count; ++i) {
     AIT_GOTO(ait_nn_singular_values(call, elements(&x) + i * m * n, m, n, s));
-    double limit = k ? fmax(atol, rtol * s[0]) : 0;
+    double limit = k ? limit_of(&atol, &rtol, i, s[0]) : 0;
     for (int64_t j = 0; j < k; ++j) ait_nn_data_mut(&out)[i] += s[j] > limit;
   }
   status = ait_nn_result(call, 0, AIT_I64, &out);
@@ -279,6 +292,8 @@ cleanup:
   ait_nn_doubles_free(call, s, k + 1);
   ait_tensor_release(&x);
   ait_tensor_release(&out);
+  ait_tensor_release(&atol);
+  ait_tensor_release(&rtol);
   return status;
 }
 
@@ -291,22 +306,21 @@ static int64_t svd_memory(int64_t m, int64_t n) {
 /* linalg_pinv (atol, rtol), or with rcond as pinverse: V S^+ U^H */
 ait_status ait_ref_pinv(ait_ref_call *call) {
   bool old = strstr(call->node->op, ".atol_rtol") == NULL;
-  ait_tensor x = {0}, out = {0};
+  ait_tensor x = {0}, out = {0}, atol = {0}, rtol = {0};
   int64_t count, m, n;
-  double atol, rtol;
   cplx *memory = NULL;
   ait_status status;
   AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
   int64_t k = m < n ? m : n, size = svd_memory(m, n);
   if (!(memory = complexes(call, size))) AIT_GOTO(AIT_OOM());
-  AIT_GOTO(tolerances(call, old ? AIT_NO_INDEX : 1, old ? 1 : 2, m > n ? m : n, &atol, &rtol));
+  AIT_GOTO(tolerances(call, old ? AIT_NO_INDEX : 1, old ? 1 : 2, &x, m > n ? m : n, &atol, &rtol));
   AIT_GOTO(lower_only(call, old ? 2 : 3, &x, count, m, n));
   AIT_GOTO(lead_new(call, &x, AIT_C128, 2, n, m, &out));
   cplx *u = memory, *vh = u + m * k, *work = vh + k * n;
   double *s = (double *)(work + 3 * (m + n) * (m + n));
   for (int64_t i = 0; i < count; ++i) {
     full_svd(elements(&x) + i * m * n, m, n, s, u, k, vh, k, work);
-    double limit = k ? fmax(atol, rtol * s[0]) : 0;
+    double limit = k ? limit_of(&atol, &rtol, i, s[0]) : 0;
     cplx *o = elements(&out) + i * n * m;
     for (int64_t j = 0; j < k; ++j)
       for (int64_t a = 0; s[j] > limit && a < n; ++a)
@@ -317,6 +331,8 @@ cleanup:
   complexes_free(call, memory, size);
   ait_tensor_release(&x);
   ait_tensor_release(&out);
+  ait_tensor_release(&atol);
+  ait_tensor_release(&rtol);
   return status;
 }
 

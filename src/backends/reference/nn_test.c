@@ -1,5 +1,5 @@
-/* Operators against PyTorch's answers: nn.json, raw.json and complex.json in tests/data/ref list calls, the .npz files beside them hold
- * their tensors (made by nn_cases.py there). */
+/* Operators against PyTorch's answers: nn.json, raw.json, complex.json and more.json in tests/data/ref list calls, the .npz files beside
+ * them hold their tensors (made by nn_cases.py there). */
 #include "backends/reference/nn.h"
 
 #include <json-c/json.h>
@@ -191,7 +191,13 @@ static void test_complex(void **state) {
   run_file(AIT_TEST_DATA "/ref/complex.npz", AIT_TEST_DATA "/ref/complex.json");
 }
 
+static void test_more(void **state) {
+  AIT_UNUSED(state);
+  run_file(AIT_TEST_DATA "/ref/more.npz", AIT_TEST_DATA "/ref/more.json");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nn), cmocka_unit_test(test_raw), cmocka_unit_test(test_complex)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nn), cmocka_unit_test(test_raw), cmocka_unit_test(test_complex),
+                                     cmocka_unit_test(test_more)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

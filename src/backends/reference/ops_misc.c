@@ -222,6 +222,25 @@ ait_status ait_ref_dist(ait_ref_call *call) {
   return AIT_OK;
 }
 
+/* The same where the steps between elements differ: second-order differences on three points each. */
+static void uneven_gradient_line(const double complex *x, double complex *y, int64_t n, const double *at, int64_t edge_order) {
+  for (int64_t i = 1; i + 1 < n; ++i) {
+    double p = at[i] - at[i - 1], q = at[i + 1] - at[i];
+    y[i] = -q / (p * (p + q)) * x[i - 1] + (q - p) / (p * q) * x[i] + p / (q * (p + q)) * x[i + 1];
+  }
+  double first = at[1] - at[0], last = at[n - 1] - at[n - 2];
+  if (edge_order == 1) {
+    y[0] = (x[1] - x[0]) / first;
+    y[n - 1] = (x[n - 1] - x[n - 2]) / last;
+    return;
+  }
+  double second = at[2] - at[1], before = at[n - 2] - at[n - 3];
+  y[0] = -(2 * first + second) / (first * (first + second)) * x[0] + (first + second) / (first * second) * x[1] -
+         first / (second * (first + second)) * x[2];
+  y[n - 1] = last / (before * (last + before)) * x[n - 3] - (last + before) / (last * before) * x[n - 2] +
+             (2 * last + before) / (last * (last + before)) * x[n - 1];
+}
+
 /* Central differences along the line; at its ends differences of the given order. */
 static void gradient_line(const double complex *x, double complex *y, int64_t n, double h, int64_t edge_order) {
   for (int64_t i = 1; i + 1 < n; ++i) y[i] = (x[i + 1] - x[i - 1]) / (2 * h);
@@ -234,7 +253,8 @@ static void gradient_line(const double complex *x, double complex *y, int64_t n,
   y[n - 1] = (1.5 * x[n - 1] - 2 * x[n - 2] + 0.5 * x[n - 3]) / h;
 }
 
-static ait_status gradient_along(const ait_ref_call *call, const ait_tensor *t, int32_t dim, double h, int64_t edge_order,
+/* `at`: where the elements lie, or NULL: h apart. */
+static ait_status gradient_along(const ait_ref_call *call, const ait_tensor *t, int32_t dim, double h, const double *at, int64_t edge_order,
                                  ait_tensor *out) {
   int64_t n = t->shape[dim];
   if (n < edge_order + 1)
@@ -254,7 +274,8 @@ static ait_status gradient_along(const ait_ref_call *call, const ait_tensor *t, 
       ait_tensor from = {.data = ait_ref_at(t, position), .dtype = t->dtype, .rank = 1, .shape = {n}, .strides = {t->strides[dim]}};
       ait_tensor to = {.data = ait_ref_at(out, position), .dtype = out->dtype, .rank = 1, .shape = {n}, .strides = {out->strides[dim]}};
       ait_ref_load(&from, 0, n, AIT_REF_C, x);
-      gradient_line(x, y, n, h, edge_order);
+      if (at) uneven_gradient_line(x, y, n, at, edge_order);
+      else gradient_line(x, y, n, h, edge_order);
       ait_ref_store(&to, 0, n, AIT_REF_C, y);
     } while (ait_ref_next(t->rank, lines, position));
   }
@@ -263,32 +284,59 @@ static ait_status gradient_along(const ait_ref_call *call, const ait_tensor *t, 
   return status;
 }
 
-/* (self, *, spacing, dim, edge_order): one number for all dims, or one each; a dim, several, or all. */
+/* Steps: one number for all dims, one each, or a tensor of coordinates each. */
+typedef struct gradient_steps {
+  double numbers[AIT_MAX_RANK];
+  ait_tensor *tensors;
+  int32_t count;
+} gradient_steps;
+
+static ait_status gradient_of(const ait_ref_call *call, const ait_tensor *t, int64_t dim, int32_t i, const gradient_steps *s,
+                              int64_t edge_order, ait_tensor *out) {
+  int32_t d;
+  AIT_TRY(ait_ref_dim(call, dim, t->rank, &d));
+  if (t->rank == 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a tensor of rank 0 has no gradient");
+  double h = s->count == 0 ? 1 : s->numbers[s->count == 1 ? 0 : i];
+  if (!s->tensors) return gradient_along(call, t, d, h, NULL, edge_order, out);
+  ait_tensor at;
+  if (s->tensors[i].rank != 1 || s->tensors[i].shape[0] != t->shape[d])
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the coordinates of dimension %d are not %lld numbers", d,
+                         (long long)t->shape[d]);
+  AIT_TRY(ait_tensor_cast(call->allocator, &s->tensors[i], AIT_F64, &at));
+  ait_status status = gradient_along(call, t, d, 0, at.data, edge_order, out);
+  ait_tensor_release(&at);
+  return status;
+}
+
+/* (self, *, spacing, dim, edge_order), .array without spacing; a dim, several, or all. */
 ait_status ait_ref_gradient(ait_ref_call *call) {
   const ait_tensor *t;
-  double spacing[AIT_MAX_RANK];
+  gradient_steps s = {.count = 0};
   int64_t dims[AIT_MAX_RANK], edge_order;
-  int32_t spacings, count;
+  int32_t count;
+  uint32_t given = 0, at = ait_ends_with(call->node->op, ".array") ? 1 : 2;
   AIT_TRY(ait_ref_tensor(call, 0, &t));
-  AIT_TRY(ait_ref_floats(call, 1, spacing, &spacings));
-  AIT_TRY(ait_ref_ints(call, 2, dims, &count));
-  AIT_TRY(ait_ref_int_or(call, 3, 1, &edge_order));
+  AIT_TRY(ait_ref_ints(call, at, dims, &count));
+  AIT_TRY(ait_ref_int_or(call, at + 1, 1, &edge_order));
+  if (strstr(call->node->op, ".tensorarray")) {
+    AIT_TRY(ait_ref_tensors(call, 1, &s.tensors, &given));
+    s.count = (int32_t)given;
+  } else if (at == 2) {
+    AIT_TRY(ait_ref_floats(call, 1, s.numbers, &s.count));
+  }
   if (count == 0)
     for (; count < t->rank; ++count) dims[count] = count;
-  if (edge_order < 1 || edge_order > 2 || (spacings > 1 && spacings != count))
-    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%d spacings for %d dimensions, edges of order %lld", spacings, count,
-                         (long long)edge_order);
-  ait_tensor *items = ait_alloc_zero(call->allocator, (size_t)count * sizeof *items, _Alignof(ait_tensor));
-  if (!items) return AIT_OOM();
-  ait_status status = AIT_OK;
-  for (int32_t i = 0; i < count && status == AIT_OK; ++i) {
-    int32_t dim;
-    status = ait_ref_dim(call, dims[i], t->rank, &dim);
-    if (status == AIT_OK && t->rank == 0) status = ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a tensor of rank 0 has no gradient");
-    double h = spacings == 0 ? 1 : spacing[spacings == 1 ? 0 : i];
-    if (status == AIT_OK) status = gradient_along(call, t, dim, h, edge_order, &items[i]);
-  }
-  ait_ref_set_list(call, 0, items, (uint32_t)count);
+  ait_tensor *items = NULL;
+  ait_status status;
+  if (edge_order < 1 || edge_order > 2 || (s.tensors ? s.count != count : s.count > 1 && s.count != count))
+    AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%d spacings for %d dimensions, edges of order %lld", s.count, count,
+                           (long long)edge_order));
+  items = ait_alloc_zero(call->allocator, (size_t)count * sizeof *items, _Alignof(ait_tensor));
+  status = items ? AIT_OK : AIT_OOM();
+  for (int32_t i = 0; i < count && status == AIT_OK; ++i) status = gradient_of(call, t, dims[i], i, &s, edge_order, &items[i]);
+  if (items) ait_ref_set_list(call, 0, items, (uint32_t)count);
+cleanup:
+  ait_free(call->allocator, s.tensors, given * sizeof *s.tensors);
   return status;
 }
 
@@ -344,7 +392,7 @@ static ait_status edges_create(const ait_ref_call *call, ait_dtype dtype, int64_
 /* Column d of the values; range: the given one, else of the values. */
 static ait_status spaced_edges(const ait_ref_call *call, const ait_tensor *values, int64_t d, int64_t bins, const double *range,
                                edges *out) {
-  double low = 0, high = 0;
+  double low = 0, high = 1; /* of no values */
   ait_tensor column = ait_ref_selected(values, 1, d);
   int64_t n = column.shape[0];
   for (int64_t i = 0; i < n && !range; ++i) {
@@ -494,29 +542,38 @@ static ait_status edges_of_dims(const ait_ref_call *call, const ait_tensor *valu
 }
 
 /* (self, bins, range, weight, density) -> hist, edges of each dim */
-static ait_status histogramdd(ait_ref_call *call, bool from_tensors) {
+static ait_status give_edges(ait_ref_call *call, uint32_t result, const edges *e, int64_t dims) {
+  ait_tensor *list = ait_alloc_zero(call->allocator, (size_t)dims * sizeof *list, _Alignof(ait_tensor));
+  if (!list) return AIT_OOM();
+  for (int64_t d = 0; d < dims; ++d) list[d] = ait_tensor_retain(&e[d].tensor);
+  ait_ref_set_list(call, result, list, (uint32_t)dims);
+  return AIT_OK;
+}
+
+/* Which results: the counts, the edges, or both. _histogramdd_from_bin_tensors has no range. */
+static ait_status histogramdd(ait_ref_call *call, bool from_tensors, bool want_counts, bool want_edges) {
   const ait_tensor *t;
   ait_tensor values;
   bool density;
   edges e[AIT_MAX_RANK] = {{.bins = 0}};
+  uint32_t weight = from_tensors && !want_edges ? 2 : 3;
   AIT_TRY(ait_ref_tensor(call, 0, &t));
-  AIT_TRY(ait_ref_bool_or(call, 4, false, &density));
+  AIT_TRY(ait_ref_bool_or(call, weight + 1, false, &density));
   if (t->rank < 2 || t->shape[t->rank - 1] > AIT_MAX_RANK / 2)
     return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the values are no list of points");
   int64_t dims = t->shape[t->rank - 1], n = dims ? ait_tensor_count(t) / dims : 0;
   AIT_TRY(ait_ref_reshaped(call, t, 2, (int64_t[2]){n, dims}, &values));
   ait_status status = edges_of_dims(call, &values, from_tensors, e);
-  if (status == AIT_OK) status = give_histogram(call, &values, ait_ref_tensor_or_null(call, 3), density, e, (int32_t)dims);
-  ait_tensor *list = status == AIT_OK ? ait_alloc_zero(call->allocator, (size_t)dims * sizeof *list, _Alignof(ait_tensor)) : NULL;
-  for (int64_t d = 0; list && d < dims; ++d) list[d] = ait_tensor_retain(&e[d].tensor);
-  if (list) ait_ref_set_list(call, 1, list, (uint32_t)dims);
-  else if (status == AIT_OK) status = AIT_OOM();
+  if (status == AIT_OK && want_counts)
+    status = give_histogram(call, &values, ait_ref_tensor_or_null(call, weight), density, e, (int32_t)dims);
+  if (status == AIT_OK && want_edges) status = give_edges(call, want_counts ? 1 : 0, e, dims);
   for (int64_t d = 0; d < dims; ++d) edges_release(call, &e[d]);
   ait_tensor_release(&values);
   return status;
 }
-ait_status ait_ref_histogramdd_count(ait_ref_call *call) { return histogramdd(call, false); }
-ait_status ait_ref_histogramdd_edges(ait_ref_call *call) { return histogramdd(call, true); }
+ait_status ait_ref_histogramdd_count(ait_ref_call *call) { return histogramdd(call, false, true, call->node->result_count > 1); }
+ait_status ait_ref_histogramdd_edges(ait_ref_call *call) { return histogramdd(call, true, true, call->node->result_count > 1); }
+ait_status ait_ref_histogramdd_bin_edges(ait_ref_call *call) { return histogramdd(call, false, false, true); }
 
 /* ---- segments
  * --------------------------------------------------------------------------------------------------------------------------------*/

@@ -185,11 +185,27 @@ static ait_tensor at_least_2d(const ait_tensor *t) {
   return v.rank == 1 ? ait_ref_unsqueezed(&v, 0) : v;
 }
 VIEW(atleast_2d, return give_view(call, t, at_least_2d(t));)
-VIEW(atleast_3d, {
+static ait_tensor at_least_3d(const ait_tensor *t) {
   ait_tensor v = at_least_2d(t);
-  if (v.rank == 2) v = ait_ref_unsqueezed(&v, 2);
-  return give_view(call, t, v);
-})
+  return v.rank == 2 ? ait_ref_unsqueezed(&v, 2) : v;
+}
+VIEW(atleast_3d, return give_view(call, t, at_least_3d(t));)
+/* Of each tensor of a list. */
+ait_status ait_ref_atleast_sequence(ait_ref_call *call) {
+  ait_tensor *items, *views;
+  uint32_t count;
+  char rank = call->node->op[strlen("aten.atleast_")];
+  AIT_TRY(ait_ref_tensors(call, 0, &items, &count));
+  views = ait_alloc_zero(call->allocator, count * sizeof *views, _Alignof(ait_tensor));
+  for (uint32_t i = 0; views && i < count; ++i) {
+    const ait_tensor *t = &items[i];
+    ait_tensor v = rank == '3' ? at_least_3d(t) : rank == '2' ? at_least_2d(t) : t->rank ? *t : ait_ref_unsqueezed(t, 0);
+    views[i] = ait_tensor_retain(&v);
+  }
+  if (views) ait_ref_set_list(call, 0, views, count);
+  ait_free(call->allocator, items, count * sizeof *items);
+  return views ? AIT_OK : AIT_OOM();
+}
 
 /* ---- another order
  * -----------------------------------------------------------------------------------------------------------------------*/
