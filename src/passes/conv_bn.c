@@ -7,7 +7,7 @@ typedef struct batch_norm {
   ait_rewrite w;
   ait_graph *g;
   ait_node *n;
-  uint32_t scale, shift; /* [C] */
+  uint32_t scale; /* [C], double */
   ait_arg channels;
 } batch_norm;
 
@@ -15,15 +15,41 @@ static bool optional_constant(const ait_graph *g, const ait_arg *a) {
   return a->kind == AIT_ARG_NONE || (ait_arg_is_tensor(g, a) && ait_is_constant(g, a->as.value));
 }
 
-/* scale = weight / sqrt(var + eps); shift = bias - mean * scale */
-static ait_status emit_scale_shift(batch_norm *b) {
+/* A constant in double: every weight that comes out of this is rounded once. */
+static ait_status in_double(batch_norm *b, const ait_arg *a, ait_arg *out) {
+  uint32_t v;
+  AIT_TRY(ait_emit_cast(&b->w, a->as.value, AIT_F64, &v));
+  *out = ait_arg_value(v);
+  return AIT_OK;
+}
+
+/* scale = weight / sqrt(var + eps), in double */
+static ait_status emit_scale(batch_norm *b) {
   const ait_arg *a = b->n->args;
-  AIT_TRY(AIT_EMIT(&b->w, &b->scale, "add", a[4], a[5]));
+  ait_arg var, weight;
+  AIT_TRY(in_double(b, &a[4], &var));
+  AIT_TRY(AIT_EMIT(&b->w, &b->scale, "add", var, a[5]));
   AIT_TRY(AIT_EMIT(&b->w, &b->scale, "rsqrt", ait_arg_value(b->scale)));
-  if (a[1].kind != AIT_ARG_NONE) AIT_TRY(AIT_EMIT(&b->w, &b->scale, "mul", ait_arg_value(b->scale), a[1]));
-  AIT_TRY(AIT_EMIT(&b->w, &b->shift, "mul", a[3], ait_arg_value(b->scale)));
-  if (a[2].kind != AIT_ARG_NONE) return AIT_EMIT(&b->w, &b->shift, "sub", a[2], ait_arg_value(b->shift));
-  return AIT_EMIT(&b->w, &b->shift, "neg", ait_arg_value(b->shift));
+  if (a[1].kind == AIT_ARG_NONE) return AIT_OK;
+  AIT_TRY(in_double(b, &a[1], &weight));
+  return AIT_EMIT(&b->w, &b->scale, "mul", ait_arg_value(b->scale), weight);
+}
+
+/* (layer's bias - mean) * scale + bias, in double */
+static ait_status emit_shift(batch_norm *b, const ait_arg *layer_bias, uint32_t *out) {
+  const ait_arg *a = b->n->args;
+  ait_arg mean, bias;
+  AIT_TRY(in_double(b, &a[3], &mean));
+  if (layer_bias->kind == AIT_ARG_NONE) {
+    AIT_TRY(AIT_EMIT(&b->w, out, "neg", mean));
+  } else {
+    AIT_TRY(in_double(b, layer_bias, &bias));
+    AIT_TRY(AIT_EMIT(&b->w, out, "sub", bias, mean));
+  }
+  AIT_TRY(AIT_EMIT(&b->w, out, "mul", ait_arg_value(*out), ait_arg_value(b->scale)));
+  if (a[2].kind == AIT_ARG_NONE) return AIT_OK;
+  AIT_TRY(in_double(b, &a[2], &bias));
+  return AIT_EMIT(&b->w, out, "add", ait_arg_value(*out), bias);
 }
 
 /* [C] as [1, …, C, …, 1] with `after` ones behind. */
@@ -48,7 +74,8 @@ static ait_status as_affine(batch_norm *b) {
   AIT_TRY(emit_shaped(b, a[3].as.value, 0, after, &v));
   uint32_t out;
   AIT_TRY(AIT_EMIT(&b->w, &out, "sub", a[0], ait_arg_value(v)));
-  AIT_TRY(emit_shaped(b, b->scale, 0, after, &v));
+  AIT_TRY(ait_emit_cast(&b->w, b->scale, b->g->values[a[0].as.value].dtype, &v));
+  AIT_TRY(emit_shaped(b, v, 0, after, &v));
   AIT_TRY(AIT_EMIT(&b->w, &out, "mul", ait_arg_value(out), ait_arg_value(v)));
   if (a[2].kind != AIT_ARG_NONE) {
     AIT_TRY(emit_shaped(b, a[2].as.value, 0, after, &v));
@@ -59,15 +86,16 @@ static ait_status as_affine(batch_norm *b) {
 
 /* The layer with other weights; its output channels are dimension `channel` of the weight. */
 static ait_status into_layer(batch_norm *b, const ait_node *layer, int32_t channel) {
-  uint32_t scale, weight, bias = b->shift, out;
-  int32_t rank = b->g->values[layer->args[1].as.value].rank;
-  ait_arg args[9];
-  AIT_TRY(emit_shaped(b, b->scale, channel, rank - 1 - channel, &scale));
-  AIT_TRY(AIT_EMIT(&b->w, &weight, "mul", layer->args[1], ait_arg_value(scale)));
-  if (layer->args[2].kind != AIT_ARG_NONE) {
-    AIT_TRY(AIT_EMIT(&b->w, &bias, "mul", layer->args[2], ait_arg_value(b->scale)));
-    AIT_TRY(AIT_EMIT(&b->w, &bias, "add", ait_arg_value(bias), ait_arg_value(b->shift)));
-  }
+  uint32_t scale, weight, bias, out;
+  const ait_value_info *w = &b->g->values[layer->args[1].as.value];
+  ait_dtype dtype = w->dtype;
+  ait_arg args[9], exact;
+  AIT_TRY(emit_shaped(b, b->scale, channel, w->rank - 1 - channel, &scale));
+  AIT_TRY(in_double(b, &layer->args[1], &exact));
+  AIT_TRY(AIT_EMIT(&b->w, &weight, "mul", exact, ait_arg_value(scale)));
+  AIT_TRY(ait_emit_cast(&b->w, weight, dtype, &weight));
+  AIT_TRY(emit_shift(b, &layer->args[2], &bias));
+  AIT_TRY(ait_emit_cast(&b->w, bias, dtype, &bias));
   memcpy(args, layer->args, layer->arg_count * sizeof *args);
   args[1] = ait_arg_value(weight);
   args[2] = ait_arg_value(bias);
@@ -80,7 +108,7 @@ static ait_status fold_norm(batch_norm *b, const uint32_t *uses) {
   ait_node *conv = ait_def_of(b->g, x, "conv"), *linear = ait_def_of(b->g, x, "linear");
   ait_node *layer = conv ? conv : linear;
   int64_t groups = 1;
-  AIT_TRY(emit_scale_shift(b));
+  AIT_TRY(emit_scale(b));
   if (!layer || uses[x] != 1 || !ait_is_constant(b->g, layer->args[1].as.value) || !optional_constant(b->g, &layer->args[2]))
     return as_affine(b);
   if (linear && b->g->values[x].rank != 2) return as_affine(b); /* channels are dimension 1, which is the last only for matrices */

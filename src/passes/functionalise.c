@@ -248,18 +248,94 @@ static ait_status nested_graphs(functionaliser *f, ait_node *n, int depth) {
   return AIT_OK;
 }
 
-static bool training_statistics(const ait_node *n) {
+/* ---- running statistics ----------------------------------------------------------------------------------------------------------*/
+/* Batch norm in training mode writes its running statistics, whether its schema says so or not. The functional form gives them as results
+ * 3 and 4, with the same numbers. */
+static bool is_batch_norm(const ait_node *n) {
+  static const char *const names[] = {"aten.batch_norm", "aten.native_batch_norm", "aten._native_batch_norm_legit",
+                                      "aten._batch_norm_with_update"};
+  for (size_t i = 0; i < AIT_COUNT(names); ++i)
+    if (!strcmp(n->op->name, names[i])) return true;
+  return false;
+}
+
+static bool trains(const ait_node *n) {
   int32_t training = ait_op_param(n->op, "training");
-  return training >= 0 && strstr(n->op->name, "batch_norm") && !strstr(n->op->name, "functional") && !strstr(n->op->name, "no_stats") &&
-         ait_arg_flag(&n->args[training]);
+  return training < 0 || ait_arg_flag(&n->args[training]);
+}
+
+/* An operator that reads running statistics, computes its own from the batch, and stores a mixture: there is no functional form of it. */
+static bool trains_otherwise(const ait_node *n) {
+  int32_t own = ait_op_param(n->op, "use_input_stats"), mean = ait_op_param(n->op, "running_mean");
+  return own >= 0 && mean >= 0 && ait_arg_flag(&n->args[own]) && n->args[mean].kind == AIT_ARG_VALUE;
+}
+
+static ait_status new_statistic(functionaliser *f, uint32_t like, uint32_t *out) {
+  ait_value_info info = f->g->values[like];
+  return ait_graph_add_value(f->g, info.name, &info, out);
+}
+
+/* The node becomes its functional form; its results stay the values that they are. */
+static ait_status make_functional(functionaliser *f, ait_node *n, const uint32_t statistics[2]) {
+  enum { TRAINING = 5, ARGS = 8, RESULTS = 5 };
+  const ait_op *row = ait_op_find("aten._native_batch_norm_legit_functional");
+  ait_arg *args = AIT_ARENA_ARRAY(f->g->arena, ait_arg, ARGS);
+  uint32_t *results = AIT_ARENA_ARRAY(f->g->arena, uint32_t, RESULTS);
+  if (!args || !results) return AIT_OOM();
+  memcpy(args, n->args, TRAINING * sizeof *args); /* input, weight, bias and the two statistics */
+  args[TRAINING] = ait_arg_bool(trains(n));
+  args[TRAINING + 1] = n->args[ait_op_param(n->op, "momentum")];
+  args[TRAINING + 2] = n->args[ait_op_param(n->op, "eps")];
+  for (uint32_t i = 0; i < 3; ++i) results[i] = i < n->result_count ? n->results[i] : AIT_NO_INDEX;
+  if (n->result_count > 3 && n->results[3] != AIT_NO_INDEX) f->g->values[n->results[3]].def = NULL; /* reserved space: nothing reads it */
+  for (uint32_t i = 0; i < 2; ++i) {
+    results[3 + i] = statistics[i];
+    f->g->values[statistics[i]].def = n;
+    f->g->values[statistics[i]].def_index = 3 + i;
+  }
+  n->op = row;
+  n->op_name = row->name;
+  n->args = args;
+  n->arg_count = ARGS;
+  n->results = results;
+  n->result_count = RESULTS;
+  f->changed = true;
+  return AIT_OK;
+}
+
+/* `targets`: the statistics as the program names them, before what they hold now took their place among the arguments. */
+static ait_status rewrite_statistics(functionaliser *f, ait_node *n, const ait_arg targets[2]) {
+  uint32_t statistics[2];
+  bool writes = trains(n);
+  for (int i = 0; i < 2; ++i) {
+    if (targets[i].kind != AIT_ARG_VALUE) return refuse(f, n, "it has one running statistic only");
+    AIT_TRY(new_statistic(f, targets[i].as.value, &statistics[i]));
+  }
+  AIT_TRY(make_functional(f, n, statistics));
+  f->w.at = n->next; /* views are inverted behind the node */
+  for (int i = 0; i < 2 && writes; ++i) AIT_TRY(write_value(f, n, targets[i].as.value, statistics[i]));
+  f->w.at = n;
+  return AIT_OK;
+}
+
+/* pow_.Scalar has a row of its own: the functional operator, and the write. */
+static void name_inplace(ait_node *n) {
+  if (strcmp(n->op->name, "aten.pow_.Scalar")) return;
+  n->op = ait_op_find("aten.pow.Tensor_Scalar");
+  n->op_name = n->op->name;
+  n->flags |= AIT_NODE_INPLACE;
 }
 
 static ait_status visit(functionaliser *f, ait_node *n, int depth) {
   uint32_t target = n->arg_count && n->args[0].kind == AIT_ARG_VALUE ? n->args[0].as.value : AIT_NO_INDEX;
   f->w = ait_rewrite_at(f->g, f->context, n);
   AIT_TRY(nested_graphs(f, n, depth));
-  if (training_statistics(n)) return refuse(f, n, "it updates running statistics: the model was exported in training mode");
-  if (n->op->traits & AIT_OP_MUTATES) return refuse(f, n, "it writes into its arguments in a way that is not modelled");
+  name_inplace(n);
+  bool statistics = is_batch_norm(n) && n->args[3].kind != AIT_ARG_NONE && (trains(n) || (n->op->traits & AIT_OP_MUTATES));
+  ait_arg running[2] = {ait_arg_none(), ait_arg_none()};
+  if (statistics) memcpy(running, &n->args[3], sizeof running);
+  if (trains_otherwise(n)) return refuse(f, n, "it updates running statistics: the model was exported in training mode");
+  if ((n->op->traits & AIT_OP_MUTATES) && !statistics) return refuse(f, n, "it writes into its arguments in a way that is not modelled");
   const ait_op *writing;
   uint32_t targets[AIT_CUSTOM_PARAM_LIMIT];
   AIT_TRY(writing_schema(n, &writing));
@@ -272,6 +348,7 @@ static ait_status visit(functionaliser *f, ait_node *n, int depth) {
       return refuse(f, n, "it does not write into a tensor");
     return rewrite_inplace(f, n, target);
   }
+  if (statistics) AIT_TRY(rewrite_statistics(f, n, running));
   bool view = n->op->traits & AIT_OP_VIEW, maybe = n->op->traits & AIT_OP_MAYBE_VIEW;
   for (uint32_t i = 0; i < results; ++i) {
     uint32_t r = n->results[i];

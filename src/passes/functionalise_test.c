@@ -98,6 +98,51 @@ static void refusals(void **state) {
 }
 
 /* Two names of one storage, one of them written: the other would have to change, too. */
+/* Training mode: the statistics of the batch, and new running statistics, which are state of the model and kept between calls. */
+static void running_statistics_are_state(void **state) {
+  AIT_UNUSED(state);
+  const char *head = "graph \"g\" raw\nsymbol s0 [2, 64] hint 4 backed\ninput %x: float32[s0, 3, 2] user 0 \"x\"\n"
+                     "input %m: float32[3] buffer -1 \"mean\" mutated\ninput %v: float32[3] buffer -1 \"var\" mutated\n";
+  const char *const nodes[] = {
+      "%y: float32[s0, 3, 2] = aten.batch_norm(%x, none, none, %m, %v, true, 0.1, 1e-05, true)\n",
+      "%y: float32[s0, 3, 2], %a: float32[3], %b: float32[3] = aten.native_batch_norm(%x, none, none, %m, %v, true, 0.1, 1e-05)\n",
+      "%y: float32[s0, 3, 2], %a: float32[3], %b: float32[3] = aten._native_batch_norm_legit(%x, none, none, %m, %v, true, 0.1, 1e-05)\n",
+      "%y: float32[s0, 3, 2], %a: float32[3], %b: float32[3], %c: uint8[0] = aten._batch_norm_with_update(%x, none, none, %m, %v, 0.1, "
+      "1e-05)\n",
+      /* out of training it only reads */
+      "%y: float32[s0, 3, 2], _, _ = aten._native_batch_norm_legit(%x, none, none, %m, %v, false, 0.1, 1e-05)\n"};
+  for (size_t i = 0; i < AIT_COUNT(nodes); ++i) {
+    char text[1024];
+    /* the result is written, too, and a running statistic is read afterwards */
+    snprintf(text, sizeof text, "%s%s%%r: float32[s0, 3, 2] = inplace aten.relu(%%y)\n%%n: float32[3] = aten.neg(%%m)\noutput user 0 \"r\" = %%r\n"
+             "output user 1 \"n\" = %%n\n", head, nodes[i]);
+    ait_graph *g = pt_transformed(pt_parse(text), "functionalise", 0, NULL);
+    size_t states = 0;
+    for (size_t k = 0; k < g->output_count; ++k) states += g->outputs[k].kind == AIT_OUTPUT_STATE;
+    assert_int_equal(states, i < 4 ? 2 : 0);
+    ait_graph_destroy(pt_transformed(g, "lower,dce", 0, NULL));
+  }
+  pt_refused("graph \"g\" raw\ninput %x: float32[2, 3, 2] user 0 \"x\"\ninput %m: float32[3] buffer -1 \"mean\" mutated\n"
+             "input %v: float32[3] buffer -1 \"var\" mutated\n"
+             "%y: float32[2, 3, 2] = aten.instance_norm(%x, none, none, %m, %v, true, 0.1, 1e-05, true)\noutput user 0 \"y\" = %y\n",
+             "functionalise", "running statistics");
+}
+
+/* Without running statistics training mode writes nothing. */
+static void batch_statistics_alone_are_pure(void **state) {
+  AIT_UNUSED(state);
+  ait_graph *g = pt_parse("graph \"g\" raw\ninput %x: float32[4, 3] user 0 \"x\"\n"
+                          "%y: float32[4, 3] = aten.batch_norm(%x, none, none, none, none, true, 0.1, 1e-05, true)\noutput user 0 \"y\" = %y\n");
+  ait_graph_destroy(pt_transformed(g, "core", 0, NULL));
+}
+
+static void pow_has_its_own_name(void **state) {
+  AIT_UNUSED(state);
+  ait_graph *g = pt_parse("graph \"g\" raw\ninput %x: float32[4, 3] user 0 \"x\" mutated\n"
+                          "%y: float32[4, 3] = aten.pow_.Scalar(%x, 2)\noutput user 0 \"y\" = %y\n");
+  ait_graph_destroy(pt_transformed(g, "functionalise", 0, NULL));
+}
+
 static void shared_storage_is_refused(void **state) {
   AIT_UNUSED(state);
   ait_graph *g =
@@ -125,6 +170,9 @@ int main(void) {
       cmocka_unit_test(writes_through_views),      cmocka_unit_test(views_that_overlap),
       cmocka_unit_test(state_and_inputs),          cmocka_unit_test(refusals),
       cmocka_unit_test(shared_storage_is_refused),
+      cmocka_unit_test(running_statistics_are_state),
+      cmocka_unit_test(batch_statistics_alone_are_pure),
+      cmocka_unit_test(pow_has_its_own_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

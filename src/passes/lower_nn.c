@@ -343,6 +343,7 @@ const ait_lower_row ait_lower_nn_rows[] = {
     {"aten._adaptive_avg_pool3d", NULL, adaptive_pool},
     {"aten.batch_norm", NULL, batch_norm},
     {"aten._native_batch_norm_legit_no_training", NULL, batch_norm},
+    {"aten._native_batch_norm_legit_functional", NULL, batch_norm},
     {"aten.layer_norm", NULL, layer_norm},
     {"aten.native_layer_norm", NULL, layer_norm},
     {"aten.rms_norm", NULL, rms_norm},
