@@ -248,6 +248,33 @@ static ait_status nested_graphs(functionaliser *f, ait_node *n, int depth) {
   return AIT_OK;
 }
 
+/* ---- other shapes in place -------------------------------------------------------------------------------------------------------*/
+static void replace_in(ait_arg *a, uint32_t old_value, uint32_t new_value) {
+  if (a->kind == AIT_ARG_VALUE && a->as.value == old_value) a->as.value = new_value;
+  for (uint32_t i = 0; a->kind == AIT_ARG_LIST && i < a->count; ++i) replace_in((ait_arg *)(uintptr_t)&a->as.list[i], old_value, new_value);
+}
+
+/* squeeze_, t_, resize_: from here on the tensor is the result. What was a view of it before stays one of the old tensor. */
+static ait_status rewrite_reshaped(functionaliser *f, ait_node *n, uint32_t target) {
+  uint32_t result = n->results[0];
+  alias *a = alias_of(f, target);
+  bool view = n->op->traits & AIT_OP_VIEW, maybe = n->op->traits & AIT_OP_MAYBE_VIEW;
+  if (!a) return refuse(f, n, "it changes the shape of a value that is no tensor of this graph");
+  for (ait_node *u = n->next; u; u = u->next)
+    for (uint32_t i = 0; i < u->arg_count; ++i) replace_in(&u->args[i], target, result);
+  for (size_t i = 0; i < f->g->output_count; ++i) replace_in(&f->g->outputs[i].arg, target, result);
+  n->flags &= ~(uint32_t)AIT_NODE_INPLACE;
+  f->changed = true;
+  if (view || maybe) {
+    make_view(f, result, target, n, !view);
+    return AIT_OK;
+  }
+  if (a->parent != AIT_NO_INDEX) return refuse(f, n, "it changes the size of a view");
+  a->lost = true; /* views of it share memory with the result: they must not be read */
+  make_root(f, result);
+  return AIT_OK;
+}
+
 /* ---- running statistics ----------------------------------------------------------------------------------------------------------*/
 /* Batch norm in training mode writes its running statistics, whether its schema says so or not. The functional form gives them as results
  * 3 and 4, with the same numbers. */
@@ -275,6 +302,19 @@ static ait_status new_statistic(functionaliser *f, uint32_t like, uint32_t *out)
   return ait_graph_add_value(f->g, info.name, &info, out);
 }
 
+/* The space that the GPU's backward pass would have reserved: empty. */
+static ait_status emit_reserve(functionaliser *f, ait_node *n, uint32_t value) {
+  const ait_op *row = ait_op_find("aten.zeros");
+  ait_arg args[8], none = ait_arg_int(0);
+  ait_node *made;
+  if (!row || row->param_count > AIT_COUNT(args)) return refuse(f, n, "it has a result that is not modelled");
+  for (uint32_t i = 0; i < row->param_count; ++i) args[i] = row->params[i].default_value;
+  args[0] = ait_arg_list(&none, 1);
+  args[ait_op_param(row, "dtype")] = ait_arg_dtype(f->g->values[value].dtype);
+  f->g->values[value].def = NULL;
+  return ait_graph_add_node(f->g, n->next, row, row->name, 0, args, row->param_count, &value, 1, n->name, n->module, &made);
+}
+
 /* The node becomes its functional form; its results stay the values that they are. */
 static ait_status make_functional(functionaliser *f, ait_node *n, const uint32_t statistics[2]) {
   enum { TRAINING = 5, ARGS = 8, RESULTS = 5 };
@@ -287,7 +327,7 @@ static ait_status make_functional(functionaliser *f, ait_node *n, const uint32_t
   args[TRAINING + 1] = n->args[ait_op_param(n->op, "momentum")];
   args[TRAINING + 2] = n->args[ait_op_param(n->op, "eps")];
   for (uint32_t i = 0; i < 3; ++i) results[i] = i < n->result_count ? n->results[i] : AIT_NO_INDEX;
-  if (n->result_count > 3 && n->results[3] != AIT_NO_INDEX) f->g->values[n->results[3]].def = NULL; /* reserved space: nothing reads it */
+  if (n->result_count > 3 && n->results[3] != AIT_NO_INDEX) AIT_TRY(emit_reserve(f, n, n->results[3]));
   for (uint32_t i = 0; i < 2; ++i) {
     results[3 + i] = statistics[i];
     f->g->values[statistics[i]].def = n;
@@ -346,6 +386,7 @@ static ait_status visit(functionaliser *f, ait_node *n, int depth) {
   if (n->flags & AIT_NODE_INPLACE) {
     if (target == AIT_NO_INDEX || n->result_count != 1 || f->g->values[target].type != AIT_TYPE_TENSOR)
       return refuse(f, n, "it does not write into a tensor");
+    if (!ait_same_shape(&f->g->values[n->results[0]], &f->g->values[target])) return rewrite_reshaped(f, n, target);
     return rewrite_inplace(f, n, target);
   }
   if (statistics) AIT_TRY(rewrite_statistics(f, n, running));

@@ -114,8 +114,10 @@ static void running_statistics_are_state(void **state) {
   for (size_t i = 0; i < AIT_COUNT(nodes); ++i) {
     char text[1024];
     /* the result is written, too, and a running statistic is read afterwards */
-    snprintf(text, sizeof text, "%s%s%%r: float32[s0, 3, 2] = inplace aten.relu(%%y)\n%%n: float32[3] = aten.neg(%%m)\noutput user 0 \"r\" = %%r\n"
-             "output user 1 \"n\" = %%n\n", head, nodes[i]);
+    snprintf(text, sizeof text,
+             "%s%s%%r: float32[s0, 3, 2] = inplace aten.relu(%%y)\n%%n: float32[3] = aten.neg(%%m)\noutput user 0 \"r\" = %%r\n"
+             "output user 1 \"n\" = %%n\n%s",
+             head, nodes[i], i == 3 ? "output user 2 \"c\" = %c\n" : "");
     ait_graph *g = pt_transformed(pt_parse(text), "functionalise", 0, NULL);
     size_t states = 0;
     for (size_t k = 0; k < g->output_count; ++k) states += g->outputs[k].kind == AIT_OUTPUT_STATE;
@@ -131,9 +133,27 @@ static void running_statistics_are_state(void **state) {
 /* Without running statistics training mode writes nothing. */
 static void batch_statistics_alone_are_pure(void **state) {
   AIT_UNUSED(state);
-  ait_graph *g = pt_parse("graph \"g\" raw\ninput %x: float32[4, 3] user 0 \"x\"\n"
-                          "%y: float32[4, 3] = aten.batch_norm(%x, none, none, none, none, true, 0.1, 1e-05, true)\noutput user 0 \"y\" = %y\n");
+  ait_graph *g =
+      pt_parse("graph \"g\" raw\ninput %x: float32[4, 3] user 0 \"x\"\n"
+               "%y: float32[4, 3] = aten.batch_norm(%x, none, none, none, none, true, 0.1, 1e-05, true)\noutput user 0 \"y\" = %y\n");
   ait_graph_destroy(pt_transformed(g, "core", 0, NULL));
+}
+
+static void other_shapes_in_place(void **state) {
+  AIT_UNUSED(state);
+  const char *head = "graph \"g\" raw\nsymbol s0 [1, 64] hint 4 backed\ninput %x: float32[s0, 1, 3] user 0 \"x\"\n%c: float32[s0, 1, 3] = "
+                     "aten.clone(%x)\n";
+  const char *const nodes[] = {
+      "%v: float32[s0, 3] = inplace aten.squeeze.dim(%c, 1)\n%w: float32[s0, 3] = inplace aten.add.Tensor(%v, 1)\n"
+      "%y: float32[s0, 3] = aten.neg(%v)\noutput user 0 \"y\" = %y\noutput user 1 \"w\" = %w\n",
+      "%v: float32[3, 1, s0] = inplace aten.transpose.int(%c, 0, 2)\n%w: float32[3, 1, s0] = inplace aten.relu(%v)\noutput user 0 \"y\" = "
+      "%v\n",
+      "%v: float32[2, 1] = inplace aten.resize(%c, [2, 1])\n%w: float32[2, 1] = inplace aten.relu(%v)\noutput user 0 \"y\" = %v\n"};
+  for (size_t i = 0; i < AIT_COUNT(nodes); ++i) {
+    char text[1024];
+    snprintf(text, sizeof text, "%s%s", head, nodes[i]);
+    ait_graph_destroy(pt_transformed(pt_parse(text), "core", 0, NULL));
+  }
 }
 
 static void pow_has_its_own_name(void **state) {
@@ -167,12 +187,15 @@ static void shared_storage_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(writes_through_views),      cmocka_unit_test(views_that_overlap),
-      cmocka_unit_test(state_and_inputs),          cmocka_unit_test(refusals),
+      cmocka_unit_test(writes_through_views),
+      cmocka_unit_test(views_that_overlap),
+      cmocka_unit_test(state_and_inputs),
+      cmocka_unit_test(refusals),
       cmocka_unit_test(shared_storage_is_refused),
       cmocka_unit_test(running_statistics_are_state),
       cmocka_unit_test(batch_statistics_alone_are_pure),
       cmocka_unit_test(pow_has_its_own_name),
+      cmocka_unit_test(other_shapes_in_place),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

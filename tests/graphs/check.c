@@ -217,7 +217,7 @@ static double noise_of(const ait_tensor *own, const ait_tensor *exact, const ait
   for (int64_t i = 0, n = ait_tensor_count(own); i < n; ++i) {
     double e = at(exact, i), o = at(own, i), j = at(nudged, i);
     if (!isfinite(e) || !isfinite(o) || !isfinite(j)) continue;
-    bool jumped = fabs(j - e) > 1e-4 * largest; /* an operator that jumps stands behind it: that is not rounding */
+    bool jumped = fabs(j - e) > 1e-2 * largest; /* an operator that jumps stands behind it: that is not rounding */
     noise = fmax(noise, fmax(fabs(o - e), jumped ? 0 : fabs(j - e)));
   }
   *out_largest = largest;

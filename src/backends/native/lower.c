@@ -5,7 +5,7 @@
 #include "backends/region_codec.h"
 
 /* ---- operators -------------------------------------------------------------------------------------------------------------------*/
-enum need { ANY, SAME, F32, NUMBERS, REDUCTION, ATTENTION, ROWS, UPSAMPLE, INDEX, GATHER, CUMSUM };
+enum need { ANY, SAME, F32, NUMBERS, REDUCTION, ATTENTION, ROWS, UPSAMPLE, INDEX, GATHER, CUMSUM, RECURRENT };
 enum { LIST = 0x80 };
 #define L(n) (LIST | (n))
 
@@ -163,7 +163,19 @@ static bool has_operands(const ait_region *r, const ait_region_node *n, const op
   for (uint32_t i = 0; i < needed; ++i) {
     if (arg_value(r, n, row->operands[i]) == NULL) return false;
   }
-  return row->kind != NAT_LSTM || n->arg_count >= 8 ? row->kind != NAT_GRU || n->arg_count >= 7 : false;
+  return true;
+}
+
+/* Batched, and with the parameters that the kernels know: layers with a projection have one more each. */
+static bool recurrent_known(const ait_region *r, const ait_region_node *n, const op_row *row) {
+  uint32_t at = row->kind == NAT_LSTM ? 3 : 2; /* params, has_biases, num_layers, bidirectional */
+  if (n->arg_count < at + 5 || !operands_are(r, n, row, AIT_F32, true)) return false;
+  const ait_region_value *x = arg_value(r, n, 0), *h = arg_value(r, n, 1);
+  const ait_arg *a = &n->args[at];
+  if (x == NULL || h == NULL || x->rank != 3 || h->rank != 3 || a[0].kind != AIT_ARG_LIST || a[1].kind != AIT_ARG_BOOL ||
+      a[2].kind != AIT_ARG_INT || a[3].kind != AIT_ARG_BOOL || a[2].as.i < 1 || a[2].as.i > 1024)
+    return false;
+  return a[0].count == a[2].as.i * (a[3].as.b ? 2 : 1) * (a[1].as.b ? 4 : 2);
 }
 
 /* Index tensors of ints; a bool one has a result whose size depends on data. */
@@ -201,6 +213,7 @@ static bool need_met(const ait_region *r, const ait_region_node *n, const op_row
     case GATHER:
       return is_index(arg_value(r, n, 2)) && arg_value(r, n, 0)->rank > 0 && arg_value(r, n, 0)->dtype == r->values[n->results[0]].dtype;
     case CUMSUM: return cumsum_known(r, n);
+    case RECURRENT: return recurrent_known(r, n, row);
   }
   return false;
 }

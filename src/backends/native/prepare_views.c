@@ -119,14 +119,17 @@ ait_status nat_prepare_unfold(nat_bind *b, const nat_step *s) {
   AIT_TRY(nat_arg_dim(b, s, 1, x.rank, &dim));
   AIT_TRY(nat_arg_int(b, s, 2, 1, &size));
   AIT_TRY(nat_arg_int(b, s, 3, 1, &step));
-  if (x.rank == 0 || x.rank == AIT_MAX_RANK || size < 0 || step < 1 || size > x.shape[dim]) {
+  bool single = x.rank == 0; /* counts as one element; torch gives the window alone */
+  if (single) x.rank = 1, x.shape[0] = 1, x.strides[0] = 1;
+  if (x.rank == AIT_MAX_RANK || size < 0 || step < 1 || size > x.shape[dim]) {
     return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "windows of %lld every %lld do not fit", (long long)size, (long long)step);
   }
   x.shape[x.rank] = size;
   x.strides[x.rank] = x.strides[dim];
   x.shape[dim] = (x.shape[dim] - size) / step + 1;
   x.strides[dim] *= step;
-  x.rank++;
+  if (single) x.shape[0] = size;
+  else x.rank++;
   return nat_out_view(b, s, 0, &x);
 }
 
