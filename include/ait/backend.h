@@ -270,6 +270,19 @@ typedef struct ait_backend {
   size_t (*instance_bytes)(const void *instance); /* planned memory now held; may be NULL */
 } ait_backend;
 
+/* ---- other people's engines ----------------------------------------------------------------------------------------------------------
+ * The backends onnxruntime and openvino open the C library of that engine at run time. They look into the folders of search_path, then
+ * where Python packages and libraries are installed system-wide; the library itself reads no environment. Call it before the first use of a
+ * backend. */
+typedef struct ait_guest_options {
+  uint32_t struct_size;
+  const char *search_path; /* folders separated by colons: a Python environment's site-packages, or the folder of the library; NULL: none */
+  /* ONNX Runtime from 1.29 on reports usage over the network unless ORT_DISABLE_TELEMETRY=1 is in the environment before its first use.
+   * true: the caller has set that, or wants the reports. false: such a version counts as not available. */
+  bool usage_reporting_settled;
+} ait_guest_options;
+AIT_API AIT_MUST_USE ait_status ait_guests_configure(const ait_guest_options *options);
+
 /* A plugin exports this name; NULL when it does not speak abi_version. */
 typedef const ait_backend *(*ait_backend_query_fn)(uint32_t abi_version);
 #define AIT_BACKEND_QUERY_SYMBOL "ait_backend_query"

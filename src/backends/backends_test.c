@@ -9,6 +9,13 @@ static void build(region_builder *r) {
   rb_output(r, rb_node(r, "relu", ARGS(rb_v(y)), AIT_F32, SHAPE(n, D(7))));
 }
 
+/* Other people's engines are tested in src/backends/guest/guest_test.c and tests/python/test_guests.py. */
+static bool is_here(const ait_backend *b) {
+  ait_probe probe = {0};
+  b->probe(&probe);
+  return probe.available;
+}
+
 static void test_list(void **state) {
   AIT_UNUSED(state);
   assert_true(ait_backend_count() >= 4);
@@ -54,9 +61,7 @@ static void test_contract(void **state) {
   AIT_UNUSED(state);
   for (size_t i = 0; i < ait_backend_count(); ++i) {
     const ait_backend *b = ait_backend_at(i);
-    ait_probe probe = {0};
-    b->probe(&probe);
-    if (!probe.available) continue;
+    if (!is_here(b)) continue;
     region_builder *r = malloc(sizeof *r);
     rb_init(r);
     build(r);
@@ -84,6 +89,7 @@ static void test_contract(void **state) {
 static void test_cut_blobs(void **state) {
   AIT_UNUSED(state);
   for (size_t i = 0; i < ait_backend_count(); ++i) {
+    if (!is_here(ait_backend_at(i))) continue;
     region_builder *r = malloc(sizeof *r);
     rb_init(r);
     build(r);

@@ -29,6 +29,9 @@ bool cli_flag(const cli_args *args, const char *name);
 bool cli_int(const cli_args *args, const char *name, int64_t min, int64_t max, int64_t when_absent, int64_t *out);
 bool cli_double(const cli_args *args, const char *name, double when_absent, double *out);
 
+/* guests.c: tells the library where other people's engines may be. An exit code. */
+int cli_guests_configure(void);
+
 /* output.c */
 /* Prints "ait: message" and "hint: …" to stderr, frees the status, returns its exit code. CLI_DONE for AIT_OK. */
 int cli_fail(ait_status status);

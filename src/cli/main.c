@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
   cli_args args;
   int code = cli_parse(argc, argv, &args);
   if (code != CLI_DONE) return code;
+  if ((code = cli_guests_configure()) != CLI_DONE) return code;
   const char *plugin;
   for (int k = 0; (plugin = cli_option_at(&args, "plugin", k)); ++k) {
     code = cli_fail(ait_plugin_load(plugin));

@@ -13,6 +13,10 @@ static ait_status add(ait_candidates *list, const ait_backend *backend, const ch
   list->items = items;
   ait_candidate *c = &list->items[list->count++];
   *c = (ait_candidate){.backend = backend, .threads = threads, .baseline = baseline};
+  ait_probe probe = {0};
+  backend->probe(&probe);
+  snprintf(c->version, sizeof c->version, "%s", probe.version);
+  if (!probe.available) snprintf(c->missing, sizeof c->missing, "not here: %.240s", probe.detail);
   if (key) snprintf(c->options, sizeof c->options, "%s=%s", key, value);
   snprintf(c->name, sizeof c->name, "%s%s%s threads=%d", backend->name, key ? " " : "", c->options, threads);
   return AIT_OK;
@@ -20,6 +24,9 @@ static ait_status add(ait_candidates *list, const ait_backend *backend, const ch
 
 static ait_status add_backend(ait_candidates *list, const ait_backend *backend, int32_t threads, bool with_knobs) {
   bool baseline = !strcmp(backend->name, "eager"), slow = !strcmp(backend->name, "reference");
+  ait_probe probe = {0};
+  backend->probe(&probe);
+  if (!probe.available) return add(list, backend, NULL, NULL, threads, baseline);
   for (int32_t t = 1; t <= threads; t = t == 1 && threads > 1 ? threads : threads + 1) {
     if (slow && t != threads) continue;
     AIT_TRY(add(list, backend, NULL, NULL, t, baseline));

@@ -35,6 +35,8 @@ typedef struct ait_candidate {
   char name[256]; /* "native layout=nchw threads=2" */
   int32_t threads;
   bool baseline, reused;
+  char version[64];              /* of the backend: trials of another one are not reused */
+  char missing[AIT_REASON_SIZE]; /* why the backend is not here; "": it is */
   ait_trial_result result;
   double median; /* seconds; 0 when not valid */
 } ait_candidate;
@@ -45,7 +47,7 @@ typedef struct ait_candidates {
 } ait_candidates;
 
 /* The baseline (eager) first, then each backend with its default options and with each of its knobs changed, at 1 and at most `threads`
- * threads. */
+ * threads. A backend that is not here is one candidate, with the reason. */
 ait_status ait_candidates_create(const ait_tune_options *options, int32_t threads, ait_candidates *out) AIT_MUST_USE;
 void ait_candidates_deinit(ait_candidates *list);
 

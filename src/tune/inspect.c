@@ -193,6 +193,7 @@ static ait_status ask_backend(const ait_graph *raw, const ait_backend *backend, 
   if (sink) request.passes = (ait_pass_context){.note = pass_note, .note_ctx = sink};
   ait_status status = ait_plan_lower(raw, &request, &graph);
   if (status == AIT_OK) status = ait_graph_region(graph, a, &region);
+  ait_onnx_bridge_connect();
   if (status == AIT_OK) status = backend->supports(region, out);
   if (status == AIT_OK) *out_nodes = region->node_count;
   char source[64];

@@ -75,6 +75,7 @@ ait_status ait_plan_build(const ait_graph *raw, const ait_build_request *request
   ait_support_note local[4];
   ait_support support = {.notes = local, .note_capacity = AIT_COUNT(local)};
   char target[128];
+  ait_onnx_bridge_connect();
   ait_status status = check_options(request->backend, request->options);
   if (status != AIT_OK) goto cleanup;
   AIT_GOTO(ait_plan_lower(raw, request, &graph));

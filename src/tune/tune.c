@@ -105,7 +105,9 @@ static void remember(tuner *t, const char *key, const char *label, const void *v
   if (status != AIT_OK) without_record(t, status);
 }
 
-static void trial_key(const tuner *t, const ait_candidate *c, char out[512]) { snprintf(out, 512, "trial-%s-%s", t->key, c->name); }
+static void trial_key(const tuner *t, const ait_candidate *c, char out[512]) {
+  snprintf(out, 512, "trial-%s-%s-%s", t->key, c->version, c->name);
+}
 
 /* The oracle runs when the first trial needs it: not at all when the record knows everything. */
 static ait_status need_answers(tuner *t) {
@@ -175,7 +177,10 @@ static bool any_valid(const tuner *t) {
  * same. */
 static void finish_key(const tuner *t, char *key, size_t size) {
   uint64_t names = 0;
-  for (size_t i = 0; i < t->list.count; ++i) names = ait_hash(t->list.items[i].name, strlen(t->list.items[i].name), names);
+  for (size_t i = 0; i < t->list.count; ++i) {
+    names = ait_hash(t->list.items[i].name, strlen(t->list.items[i].name), names);
+    names = ait_hash(t->list.items[i].version, strlen(t->list.items[i].version), names);
+  }
   snprintf(key, size, "finished-%s-%s-%g-%016llx", t->key, t->options.strategy ? t->options.strategy : "", t->options.budget_seconds,
            (unsigned long long)names);
 }
@@ -193,7 +198,8 @@ static ait_status try_or_skip(tuner *t, ait_candidate *c, double seconds, bool *
   double budget = t->options.budget_seconds;
   bool slow = !strcmp(c->backend->name, "reference"), recorded = is_recorded(t, c);
   if (cancelled(t)) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
-  if (*won) skip(t, c, "an earlier candidate was valid, and the first wins");
+  if (*c->missing) skip(t, c, c->missing);
+  else if (*won) skip(t, c, "an earlier candidate was valid, and the first wins");
   else if (slow && any_valid(t) && !t->options.backends) skip(t, c, "the oracle is no contestant where another candidate is valid");
   else if (t->finished_before && !recorded && !is_essential(t, c)) skip(t, c, "the budget was used up");
   else if (!recorded && !is_essential(t, c) && any_valid(t) && ait_clock_seconds() - t->start > 0.7 * budget)

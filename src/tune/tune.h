@@ -34,6 +34,8 @@ ait_status ait_plan_lower(const ait_graph *raw, const ait_build_request *request
 ait_status ait_graph_open(const char *path, const ait_load_options *options, ait_graph **out) AIT_MUST_USE;
 /* Of the sources, compiler and options that this library was built from (cmake/build_id.cmake): 16 hex digits. */
 const char *ait_build_id(void);
+/* onnx_bridge.c: backends that are fed with ONNX can compile from now on. Called wherever a backend is asked for its opinion. */
+void ait_onnx_bridge_connect(void);
 /* The file's name in front of every error. */
 ait_status ait_file_context(ait_status status, const char *what, const char *path) AIT_MUST_USE;
 
