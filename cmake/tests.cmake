@@ -24,6 +24,9 @@ if(TARGET ait_cli)
     add_test(NAME cli/${part} COMMAND ${PROJECT_SOURCE_DIR}/tests/cli/cli_test.sh $<TARGET_FILE:ait_cli> ${PROJECT_SOURCE_DIR}/tests/data ${part})
     set_tests_properties(cli/${part} PROPERTIES TIMEOUT 300)
   endforeach()
+  # The report's page in a browser, where there is one.
+  add_test(NAME cli/report_page COMMAND ${PROJECT_SOURCE_DIR}/tests/cli/report_page_test.sh $<TARGET_FILE:ait_cli> ${PROJECT_SOURCE_DIR}/tests/data)
+  set_tests_properties(cli/report_page PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()
 # The installation test takes what there is to install.
 add_custom_target(ait_tests DEPENDS ${test_targets} ait ait_rt $<TARGET_NAME_IF_EXISTS:ait_cli>)

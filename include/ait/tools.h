@@ -53,8 +53,13 @@ typedef struct ait_bench_entry {
 AIT_API AIT_MUST_USE ait_status ait_bench(const ait_bench_entry *entries, size_t count, double min_seconds, char **out_json);
 /* A report of ait_tune as text for people: a table of 80 columns. */
 AIT_API AIT_MUST_USE ait_status ait_report_text(const char *report_json, char **out_text);
+/* The same as one HTML page that loads nothing and runs no script. */
+AIT_API AIT_MUST_USE ait_status ait_report_html(const char *report_json, char **out_html);
 /* This machine: CPU, features, caches, cores, as JSON. */
 AIT_API AIT_MUST_USE ait_status ait_machine(char **out_json);
+/* This machine's roofline with that many threads (0: all that this process may use), measured for about `seconds` (0: 0.5): what the native
+ * backend's matrix product and element-wise kernels reach. Callers keep it: it does not change. */
+AIT_API AIT_MUST_USE ait_status ait_roofline_json(int32_t threads, double seconds, char **out_json);
 /* Parses "scalar", "avx2", "avx512", "native"… into a mask for ait_load_options.cpu_mask. */
 AIT_API AIT_MUST_USE ait_status ait_cpu_mask(const char *text, uint64_t *out);
 

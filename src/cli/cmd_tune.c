@@ -146,9 +146,24 @@ static ait_status load_samples(const cli_args *args, ait_model *model, int64_t r
   return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "no sample inputs are given"), "use --data FILE.npz, or --random SEED");
 }
 
+static int write_page(const char *report, const char *path) {
+  char *page = NULL;
+  ait_status status = ait_report_html(report, &page);
+  if (status != AIT_OK) return cli_fail(status);
+  int code = cli_write_file(path, page);
+  ait_string_free(page);
+  return code;
+}
+
 static int print_report(const cli_args *args, char *report) {
   int code = CLI_DONE;
-  const char *file = cli_option(args, "json");
+  const char *file = cli_option(args, "json"), *page = cli_option(args, "html");
+  if (page) {
+    code = write_page(report, page);
+    if (code != CLI_DONE) return code;
+    if (!cli_flag(args, "quiet")) fprintf(stderr, "wrote %s\n", page);
+    if (!file && !strcmp(args->command, "report")) return code; /* the page was wanted, not the table */
+  }
   if (file) {
     struct json_object *o = json_tokener_parse(report);
     if (o) code = cli_json(args, o);

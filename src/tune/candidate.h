@@ -78,6 +78,11 @@ typedef struct ait_contest {
 ait_status ait_contest_run(const ait_trial_context *context, const ait_candidate *const *candidates, uint32_t count, double seconds,
                            ait_contest *out) AIT_MUST_USE;
 
+/* Anything else in a child process: run(ctx, out) there fills out_size bytes, which come back. *reason: "" when they did, else how the
+ * child ended or that it took longer than `limit` seconds. The only error is cancelled. */
+ait_status ait_child_call(const ait_trial_context *context, void (*run)(void *ctx, void *out), void *ctx, void *out, size_t out_size,
+                          double limit, char reason[AIT_REASON_SIZE]) AIT_MUST_USE;
+
 /* A model that runs the candidate's plan; all parts are released with it. */
 typedef struct ait_built {
   ait_plan plan;

@@ -368,7 +368,7 @@ uint64_t ait_tune_cases_hash(const ait_tune_cases *cases) {
 }
 
 /* ---- checking a candidate --------------------------------------------------------------------------------------------------------*/
-static ait_status check_output(const ait_tune_output *o, const char *label, const ait_value *got, const ait_value *want,
+static ait_status check_output(const ait_tune_output *o, const char *label, const ait_value *got, const ait_value *want, ait_tune_row *row,
                                ait_tune_error *out) {
   if (want->kind != AIT_VALUE_TENSOR) return AIT_OK;
   if (got->kind != AIT_VALUE_TENSOR) return ait_error(AIT_CODE_MISMATCH, "output '%s' is no tensor", o->name);
@@ -376,6 +376,7 @@ static ait_status check_output(const ait_tune_output *o, const char *label, cons
   ait_compare_result r;
   AIT_TRY(ait_compare(&got->as.tensor, &want->as.tensor, &rule, &r));
   double worst = o->exact ? (r.mismatches ? INFINITY : 0) : r.max_abs / (o->atol + o->rtol * o->max_abs);
+  *row = (ait_tune_row){.worst = worst, .max_abs = r.max_abs, .snr_db = r.snr_db};
   if (worst > out->worst) out->worst = worst;
   if (r.max_abs > out->max_abs) out->max_abs = r.max_abs;
   if (r.snr_db < out->snr_db) out->snr_db = r.snr_db;
@@ -402,7 +403,14 @@ static ait_status check_repeat(ait_session *session, const ait_tune_cases *cases
   return AIT_OK;
 }
 
-ait_status ait_tune_check(ait_session *session, const ait_tune_cases *cases, ait_tune_error *out) {
+static void keep_row(ait_tune_rows *rows, ait_tune_row row, size_t case_index, size_t output_index) {
+  if (!rows || rows->count == rows->capacity) return;
+  row.case_index = (uint32_t)case_index;
+  row.output_index = (uint32_t)output_index;
+  rows->items[rows->count++] = row;
+}
+
+ait_status ait_tune_check(ait_session *session, const ait_tune_cases *cases, ait_tune_rows *rows, ait_tune_error *out) {
   *out = (ait_tune_error){.pass = true, .snr_db = INFINITY};
   size_t n = cases->output_count;
   ait_value *outputs = ait_alloc_zero(ait_allocator_default(), (2 * n + 1) * sizeof *outputs, _Alignof(ait_value));
@@ -411,8 +419,11 @@ ait_status ait_tune_check(ait_session *session, const ait_tune_cases *cases, ait
   for (size_t i = cases->count; status == AIT_OK && i-- > 0;) { /* the first sample last: the repeat follows it */
     const ait_tune_case *c = &cases->items[i];
     status = run_case(session, c, outputs, n);
-    for (size_t k = 0; status == AIT_OK && k < n; ++k)
-      status = check_output(&cases->outputs[k], c->label, &outputs[k], &c->expected[k], out);
+    for (size_t k = 0; status == AIT_OK && k < n; ++k) {
+      ait_tune_row row = {0};
+      status = check_output(&cases->outputs[k], c->label, &outputs[k], &c->expected[k], &row, out);
+      if (c->expected[k].kind == AIT_VALUE_TENSOR) keep_row(rows, row, i, k);
+    }
     if (status != AIT_OK) status = ait_error_context(status, "%s", c->label);
   }
   for (size_t k = 0; status == AIT_OK && k < n; ++k) status = copy_value(&outputs[k], &kept[k]);

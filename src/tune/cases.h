@@ -62,7 +62,16 @@ typedef struct ait_tune_error {
   double worst, max_abs, snr_db;
   char reason[256];
 } ait_tune_error;
-/* Runs every case on the session, twice (repeatability). The error of the run itself comes back as status. */
-ait_status ait_tune_check(ait_session *session, const ait_tune_cases *cases, ait_tune_error *out) AIT_MUST_USE;
+/* The same for one output of one case. */
+typedef struct ait_tune_row {
+  uint32_t case_index, output_index;
+  double worst, max_abs, snr_db;
+} ait_tune_row;
+typedef struct ait_tune_rows {
+  ait_tune_row *items; /* the caller's; a full table keeps the first ones */
+  uint32_t count, capacity;
+} ait_tune_rows;
+/* Runs every case on the session, twice (repeatability). The error of the run itself comes back as status. rows: may be NULL. */
+ait_status ait_tune_check(ait_session *session, const ait_tune_cases *cases, ait_tune_rows *rows, ait_tune_error *out) AIT_MUST_USE;
 
 #endif

@@ -1,4 +1,5 @@
 #include "tune/cost.h"
+#include <stdio.h>
 
 int64_t *ait_cost_symbols(const ait_graph *g, ait_allocator a) {
   const ait_graph *root = g->root;
@@ -29,8 +30,7 @@ typedef struct traffic {
 
 static void add_operand(void *ctx, uint32_t value) {
   traffic *t = ctx;
-  const ait_value_info *v = &t->g->values[value];
-  t->bytes += count_of(t->g, v, t->symbols) * (double)ait_dtype_size(v->dtype);
+  t->bytes += ait_value_bytes(t->g, value, t->symbols);
 }
 
 static const ait_value_info *tensor(const ait_graph *g, const ait_node *n, uint32_t arg) {
@@ -69,14 +69,87 @@ static double flops_of(const ait_graph *g, const ait_node *n, const int64_t *sym
   return n->op->traits & AIT_OP_POINTWISE ? elements : 0;
 }
 
+bool ait_node_is_view(const ait_node *n) {
+  static const char *const names[] = {"reshape", "permute", "expand", "slice", "select"};
+  for (size_t i = 0; i < AIT_COUNT(names); ++i)
+    if (!strcmp(n->op->name, names[i])) return true;
+  return (n->op->traits & (AIT_OP_VIEW | AIT_OP_MAYBE_VIEW)) != 0;
+}
+
+bool ait_node_reads_rows(const ait_node *n) {
+  static const char *const names[] = {"embedding", "gather", "index", "index_select", "aten.embedding"};
+  for (size_t i = 0; i < AIT_COUNT(names); ++i)
+    if (!strcmp(n->op->name, names[i])) return n->arg_count > 0 && n->args[0].kind == AIT_ARG_VALUE;
+  return false;
+}
+
+double ait_value_bytes(const ait_graph *g, uint32_t value, const int64_t *symbols) {
+  const ait_value_info *v = &g->values[value];
+  return count_of(g, v, symbols) * (double)ait_dtype_size(v->dtype);
+}
+
 ait_cost ait_node_cost(const ait_graph *g, const ait_node *n, const int64_t *symbols) {
   ait_cost cost = {0};
   traffic t = {.g = g, .symbols = symbols};
-  if (n->result_count == 0 || n->results[0] == AIT_NO_INDEX) return cost;
+  if (n->result_count == 0 || n->results[0] == AIT_NO_INDEX || ait_node_is_view(n)) return cost;
   ait_node_each_operand(n, add_operand, &t);
   for (uint32_t i = 0; i < n->result_count; ++i)
     if (n->results[i] != AIT_NO_INDEX) add_operand(&t, n->results[i]);
+  if (ait_node_reads_rows(n)) t.bytes += ait_value_bytes(g, n->results[0], symbols) - ait_value_bytes(g, n->args[0].as.value, symbols);
   cost.flops = flops_of(g, n, symbols);
   cost.bytes = t.bytes;
   return cost;
+}
+
+/* ---- modules ---------------------------------------------------------------------------------------------------------------------*/
+bool ait_module_inside(const char *path, const char *module) {
+  size_t n = strlen(module);
+  return n == 0 || (!strncmp(path, module, n) && (path[n] == 0 || path[n] == '.'));
+}
+
+static void add_parameters(const ait_graph *g, ait_module_sum *sums) {
+  for (size_t i = 0; i < g->input_count; ++i) {
+    const ait_region_input *in = &g->inputs[i];
+    if (in->kind != AIT_INPUT_PARAMETER) continue;
+    const ait_weight *w = g->weights ? ait_weight_store_find(g->weights, in->name) : NULL;
+    double n = 1;
+    for (int32_t d = 0; w && d < w->rank; ++d) n *= (double)w->shape[d];
+    if (!w) continue;
+    const char *dot = strrchr(in->name, '.');
+    char owner[512];
+    snprintf(owner, sizeof owner, "%.*s", dot ? (int)(dot - in->name) : 0, in->name);
+    for (size_t m = 0; m < g->module_count; ++m) {
+      if (!ait_module_inside(owner, g->modules[m].path)) continue;
+      sums[m].parameters += n;
+      sums[m].parameter_bytes += n * (double)ait_dtype_size(w->dtype);
+    }
+  }
+}
+
+static void add_work(const ait_graph *g, const int64_t *symbols, ait_module_sum *sums, ait_module_sum *total) {
+  for (const ait_node *n = g->first; n; n = n->next) {
+    ait_cost cost = ait_node_cost(g, n, symbols);
+    total->flops += cost.flops;
+    total->bytes += cost.bytes;
+    ++total->nodes;
+    if (n->module == AIT_NO_INDEX) continue;
+    for (size_t m = 0; m < g->module_count; ++m) {
+      if (!ait_module_inside(g->modules[n->module].path, g->modules[m].path)) continue;
+      sums[m].flops += cost.flops;
+      sums[m].bytes += cost.bytes;
+      ++sums[m].nodes;
+    }
+  }
+}
+
+void ait_module_sums(const ait_graph *g, const int64_t *symbols, ait_module_sum *sums, ait_module_sum *total) {
+  add_parameters(g, sums);
+  add_work(g, symbols, sums, total);
+}
+
+double ait_graph_weight_bytes(const ait_graph *g) {
+  double bytes = 0;
+  for (size_t i = 0; g->weights && i < ait_weight_store_storage_count(g->weights); ++i)
+    bytes += (double)ait_storage_bytes(ait_weight_store_storage(g->weights, (uint32_t)i));
+  return bytes;
 }

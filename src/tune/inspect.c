@@ -86,53 +86,7 @@ static void put_symbols(ait_text *t, const ait_graph *g) {
 }
 
 /* ---- module tree -----------------------------------------------------------------------------------------------------------------*/
-typedef struct module_sum {
-  double parameters, parameter_bytes, flops, bytes;
-  uint32_t nodes;
-} module_sum;
-
-/* "a.b" is inside "a" and inside "". */
-static bool is_inside(const char *path, const char *module) {
-  size_t n = strlen(module);
-  return n == 0 || (!strncmp(path, module, n) && (path[n] == 0 || path[n] == '.'));
-}
-
-static void add_parameters(const ait_graph *g, module_sum *sums) {
-  for (size_t i = 0; i < g->input_count; ++i) {
-    const ait_region_input *in = &g->inputs[i];
-    if (in->kind != AIT_INPUT_PARAMETER) continue;
-    const ait_weight *w = g->weights ? ait_weight_store_find(g->weights, in->name) : NULL;
-    double n = 1;
-    for (int32_t d = 0; w && d < w->rank; ++d) n *= (double)w->shape[d];
-    if (!w) continue;
-    const char *dot = strrchr(in->name, '.');
-    char owner[512];
-    snprintf(owner, sizeof owner, "%.*s", dot ? (int)(dot - in->name) : 0, in->name);
-    for (size_t m = 0; m < g->module_count; ++m) {
-      if (!is_inside(owner, g->modules[m].path)) continue;
-      sums[m].parameters += n;
-      sums[m].parameter_bytes += n * (double)ait_dtype_size(w->dtype);
-    }
-  }
-}
-
-static void add_work(const ait_graph *g, const int64_t *symbols, module_sum *sums, module_sum *total) {
-  for (const ait_node *n = g->first; n; n = n->next) {
-    ait_cost cost = ait_node_cost(g, n, symbols);
-    total->flops += cost.flops;
-    total->bytes += cost.bytes;
-    ++total->nodes;
-    if (n->module == AIT_NO_INDEX) continue;
-    for (size_t m = 0; m < g->module_count; ++m) {
-      if (!is_inside(g->modules[n->module].path, g->modules[m].path)) continue;
-      sums[m].flops += cost.flops;
-      sums[m].bytes += cost.bytes;
-      ++sums[m].nodes;
-    }
-  }
-}
-
-static void put_modules(ait_text *t, const ait_graph *g, const module_sum *sums) {
+static void put_modules(ait_text *t, const ait_graph *g, const ait_module_sum *sums) {
   ait_text_printf(t, "[");
   for (size_t m = 0; m < g->module_count; ++m) {
     bool first = true;
@@ -162,7 +116,7 @@ typedef struct note_sink {
 
 static bool wanted(const note_sink *s, const char *node, const char *module) {
   if (!s->filter) return true;
-  return (node && !strcmp(node, s->filter)) || (module && *module && is_inside(module, s->filter));
+  return (node && !strcmp(node, s->filter)) || (module && *module && ait_module_inside(module, s->filter));
 }
 
 static void put_note(note_sink *s, const char *source, const char *code, const char *node, const char *module, const char *text) {
@@ -242,13 +196,6 @@ static ait_status put_backends(ait_text *t, const ait_graph *raw) {
 }
 
 /* ---- the documents ---------------------------------------------------------------------------------------------------------------*/
-static double weight_bytes(const ait_graph *g) {
-  double bytes = 0;
-  for (size_t i = 0; g->weights && i < ait_weight_store_storage_count(g->weights); ++i)
-    bytes += (double)ait_storage_bytes(ait_weight_store_storage(g->weights, (uint32_t)i));
-  return bytes;
-}
-
 static ait_status inspect_graph(ait_text *t, const char *path, const ait_graph *raw) {
   ait_allocator a = ait_allocator_default();
   ait_graph *core = NULL;
@@ -256,19 +203,18 @@ static ait_status inspect_graph(ait_text *t, const char *path, const ait_graph *
   ait_status status = request.backend ? ait_plan_lower(raw, &request, &core) : AIT_OK;
   if (status != AIT_OK) ait_status_free(status); /* work is then counted on the raw graph */
   const ait_graph *g = core ? core : raw;
-  module_sum *sums = ait_alloc_zero(a, (g->module_count + 1) * sizeof *sums, _Alignof(module_sum)), total = {0};
+  ait_module_sum *sums = ait_alloc_zero(a, (g->module_count + 1) * sizeof *sums, _Alignof(ait_module_sum)), total = {0};
   int64_t *symbols = ait_cost_symbols(g, a);
   status = sums && symbols ? AIT_OK : AIT_OOM();
   bool first = true;
   if (status == AIT_OK) {
-    add_parameters(g, sums);
-    add_work(g, symbols, sums, &total);
+    ait_module_sums(g, symbols, sums, &total);
     ait_text_printf(t, "{\n  ");
     ait_put_string(t, &first, "file", path);
     ait_put_string(t, &first, "name", raw->name);
     ait_put_string(t, &first, "producer", raw->producer);
     ait_put_int(t, &first, "nodes", (int64_t)raw->node_count);
-    ait_put_double(t, &first, "weight_bytes", weight_bytes(raw));
+    ait_put_double(t, &first, "weight_bytes", ait_graph_weight_bytes(raw));
     ait_put_double(t, &first, "flops", total.flops);
     ait_put_double(t, &first, "bytes", total.bytes);
     ait_text_printf(t, ",\n  \"inputs\": ");

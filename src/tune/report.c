@@ -1,4 +1,5 @@
 #include "tune/report.h"
+#include "tune/cost.h"
 #include "tune/put_json.h"
 #include <math.h>
 
@@ -109,26 +110,29 @@ static void put_environment(ait_text *t) {
   ait_text_printf(t, "}");
 }
 
-ait_status ait_report_json(const ait_graph *raw, const ait_tune_options *options, const ait_tune_cases *cases, const ait_candidates *list,
-                           const ait_decision *d, ait_text *t) {
+ait_status ait_report_json(const ait_trial_context *x, const ait_candidates *list, const ait_decision *d, const ait_evidence *evidence,
+                           ait_text *t) {
   bool first = true;
   ait_text_printf(t, "{\n  ");
   ait_put_int(t, &first, "format", 1);
-  ait_put_string(t, &first, "producer", raw->producer);
-  ait_put_string(t, &first, "strategy", options->strategy ? options->strategy : "max-throughput");
+  ait_put_string(t, &first, "model", x->raw->name);
+  ait_put_string(t, &first, "producer", x->raw->producer);
+  ait_put_string(t, &first, "strategy", x->options->strategy ? x->options->strategy : "max-throughput");
   ait_put_string(t, &first, "winner", d->winner >= 0 ? list->items[d->winner].name : "");
   ait_put_string(t, &first, "baseline", d->baseline >= 0 ? list->items[d->baseline].name : "");
   put_number(t, &first, "speedup", d->speedup);
   put_number(t, &first, "speedup_low", d->speedup_low);
   put_number(t, &first, "speedup_high", d->speedup_high);
+  ait_put_int(t, &first, "weight_bytes", (int64_t)ait_graph_weight_bytes(x->raw));
   ait_text_printf(t, ",\n  \"environment\": ");
   put_environment(t);
   ait_text_printf(t, ",\n  \"checks\": ");
-  put_checks(t, cases);
+  put_checks(t, x->cases);
   ait_text_printf(t, ",\n  \"candidates\": [");
   for (size_t i = 0; i < list->count; ++i) put_candidate(t, list, i, d);
   ait_text_printf(t, "],\n  \"contest\": ");
   put_contest(t, list, d);
+  AIT_TRY(ait_evidence_put(t, x, list, evidence));
   ait_text_printf(t, "\n}\n");
   return t->failed ? AIT_OOM() : AIT_OK;
 }

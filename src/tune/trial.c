@@ -72,7 +72,7 @@ static ait_status try_candidate(const ait_trial_context *x, const ait_candidate 
   start = ait_clock_seconds();
   AIT_TRY(open_runner(x, built.model, c->threads, &r));
   out->load_seconds = ait_clock_seconds() - start;
-  AIT_TRY(ait_tune_check(r.session, x->cases, &error));
+  AIT_TRY(ait_tune_check(r.session, x->cases, NULL, &error));
   out->worst_error = error.worst;
   out->max_abs = error.max_abs;
   out->snr_db = error.snr_db;
@@ -108,7 +108,9 @@ typedef struct job {
   void (*run)(const struct job *job, void *out);
   void *out;
   size_t out_size;
-  volatile uint32_t *at_work; /* shared with the child: the member of a contest that is being built or called; NULL in trials */
+  volatile uint32_t *at_work;          /* shared with the child: the member of a contest that is being built or called; NULL in trials */
+  void (*other)(void *ctx, void *out); /* ait_child_call */
+  void *ctx;
 } job;
 
 static _Noreturn void child(const job *j, int fd, uint64_t bytes) {
@@ -174,6 +176,14 @@ static end_kind run_job(const job *j, double limit, char reason[AIT_REASON_SIZE]
   else end = receive(j, ends[0], pid, limit, reason);
   close(ends[0]);
   return end;
+}
+
+static void run_other(const job *j, void *out) { j->other(j->ctx, out); }
+
+ait_status ait_child_call(const ait_trial_context *x, void (*run)(void *ctx, void *out), void *ctx, void *out, size_t out_size,
+                          double limit, char reason[AIT_REASON_SIZE]) {
+  job j = {.x = x, .run = run_other, .out = out, .out_size = out_size, .other = run, .ctx = ctx};
+  return run_job(&j, limit, reason) == END_CANCELLED ? ait_error(AIT_CODE_CANCELLED, "tuning was interrupted") : AIT_OK;
 }
 
 /* ---- trial -----------------------------------------------------------------------------------------------------------------------*/

@@ -22,10 +22,12 @@ typedef struct tuner {
   ait_tune_cases cases;
   ait_candidates list;
   ait_decision *decision;
+  ait_evidence evidence;
   ait_record *record;
   ait_trial_context x;
   int32_t threads;
-  char key[128]; /* what all trials of this run share: model, data, machine, build */
+  char key[128];    /* what all trials of this run share: model, data, machine, build */
+  uint64_t machine; /* the last two of these */
   double start;
   bool answered;        /* the oracle has run */
   bool finished_before; /* the record holds a whole run with this budget */
@@ -65,8 +67,9 @@ static ait_status make_key(tuner *t) {
   ait_cpu_names(ait_cpu_features() & t->options.cpu_mask, names, sizeof names);
   snprintf(machine, sizeof machine, "%s|%s|%d|%s|%g|%g|%g|%llu", ait_cpu_model(), names, ait_cpu_count(), ait_build_id(), t->options.rtol,
            t->options.atol, t->options.trial_seconds, (unsigned long long)t->options.trial_bytes);
+  t->machine = ait_hash(machine, strlen(machine), 2);
   snprintf(t->key, sizeof t->key, "%016llx-%016llx-%016llx", (unsigned long long)model, (unsigned long long)ait_tune_cases_hash(&t->cases),
-           (unsigned long long)ait_hash(machine, strlen(machine), 2));
+           (unsigned long long)t->machine);
   return status;
 }
 
@@ -295,6 +298,46 @@ static ait_status decide(tuner *t) {
   return AIT_OK;
 }
 
+/* ---- evidence --------------------------------------------------------------------------------------------------------------------*/
+static ait_status profile_one(tuner *t, const ait_candidate *c, ait_profile *out) {
+  char key[512];
+  bool found;
+  snprintf(key, sizeof key, "profile-%s-%s", t->key, c->name);
+  recall(t, key, out, sizeof *out, &found);
+  if (found) return AIT_OK;
+  AIT_TRY(need_answers(t));
+  t->current = c->name;
+  tell(t, NULL);
+  AIT_TRY(ait_profile_run(&t->x, c, 0.3, out));
+  t->current = NULL;
+  remember(t, key, c->name, out, sizeof *out);
+  return AIT_OK;
+}
+
+/* What the report shows of the winner and of the baseline: not part of the decision, and not of the budget. */
+static ait_status gather_evidence(tuner *t) {
+  ait_evidence *e = &t->evidence;
+  const int32_t both[2] = {t->decision->winner, t->decision->baseline};
+  if (both[0] < 0) return AIT_OK;
+  t->phase = "evidence";
+  e->profiles = ait_alloc_zero(ait_allocator_default(), 2 * sizeof *e->profiles, _Alignof(ait_profile));
+  if (!e->profiles) return AIT_OOM();
+  for (int i = 0; i < 2; ++i) {
+    if (both[i] < 0 || (i && both[1] == both[0])) continue;
+    e->candidates[e->count] = both[i];
+    AIT_TRY(profile_one(t, &t->list.items[both[i]], &e->profiles[e->count]));
+    ++e->count;
+  }
+  char key[128];
+  int32_t threads = t->list.items[both[0]].threads;
+  snprintf(key, sizeof key, "roofline-%016llx-%d", (unsigned long long)t->machine, threads);
+  recall(t, key, &e->roofline, sizeof e->roofline, &e->has_roofline);
+  if (e->has_roofline) return AIT_OK;
+  AIT_TRY(ait_evidence_roofline(&t->x, threads, &e->roofline, &e->has_roofline));
+  if (e->has_roofline) remember(t, key, "roofline", &e->roofline, sizeof e->roofline);
+  return AIT_OK;
+}
+
 /* Nothing valid: with one-backend its own error comes through. */
 static ait_status nothing_valid(const tuner *t) {
   for (size_t i = 0; i < t->list.count; ++i) {
@@ -353,9 +396,10 @@ static ait_status run(tuner *t, const char *model_path, const char *out_path, co
   t->x = (ait_trial_context){.raw = t->raw, .region = t->region, .cases = &t->cases, .options = &t->options, .idle = idle, .idle_ctx = t};
   AIT_TRY(try_all(t));
   AIT_TRY(decide(t));
+  AIT_TRY(gather_evidence(t));
   ait_text report;
   ait_text_init(&report, ait_allocator_default());
-  ait_status status = ait_report_json(t->raw, &t->options, &t->cases, &t->list, t->decision, &report);
+  ait_status status = ait_report_json(&t->x, &t->list, t->decision, &t->evidence, &report);
   t->phase = "seal";
   tell(t, NULL);
   if (status == AIT_OK && t->decision->winner >= 0 && out_path)
@@ -377,6 +421,7 @@ ait_status ait_tune(const char *model_path, const char *out_path, const ait_samp
   t.decision = ait_alloc_zero(ait_allocator_default(), sizeof *t.decision, _Alignof(ait_decision));
   ait_status status = t.decision ? run(&t, model_path, out_path, samples, sample_count, out_report) : AIT_OOM();
   ait_free(ait_allocator_default(), t.decision, sizeof *t.decision);
+  ait_evidence_deinit(&t.evidence);
   ait_record_close(t.record);
   ait_candidates_deinit(&t.list);
   ait_tune_cases_deinit(&t.cases);

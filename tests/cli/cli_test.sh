@@ -227,6 +227,20 @@ tune_part() {
   expect 0 report one.ait --json
   json out
   says out '"winner"'
+  expect 0 report one.ait --html page.html
+  [ -s out ] && fail "--html prints a table, too"
+  says err 'wrote page.html'
+  says page.html 'DigitsNet'
+  says page.html 'class="roof"'
+  says page.html 'native threads=1'
+  lacks page.html '<script'
+  lacks page.html 'https\{0,1\}://'
+  cp page.html again.html
+  expect 0 report one.ait --html page.html -q
+  [ -s err ] && fail "-q is not quiet"
+  cmp -s page.html again.html || fail "two pages of one report differ"
+  expect 4 report one.ait --html no/such/folder.html
+  error_form
   expect 0 tune "$digits" -d "$images" --batch 16 -o two.ait --budget 2 --threads 1
   cmp -s out table || fail "ait tune and ait report print different tables"
   says err '(from the record)'
