@@ -60,8 +60,8 @@ static void names_are_escaped(void **state) {
 static void it_loads_nothing(void **state) {
   (void)state;
   char *page = page_of(evil_report);
-  assert_int_equal(count(page, "http://") + count(page, "https://") + count(page, "url(") + count(page, "@import") + count(page, " src="),
-                   count(page, " src=x ")); /* the text above */
+  static const char *const fetching[] = {"http://", "https://", "url(", "@import", " src=\""};
+  for (size_t i = 0; i < sizeof fetching / sizeof *fetching; ++i) assert_int_equal(count(page, fetching[i]), 0);
   assert_int_equal(count(page, "default-src 'none'"), 1);
   assert_int_equal(count(page, "prefers-color-scheme: dark"), 1);
   assert_int_equal(count(page, "name=\"viewport\""), 1);

@@ -232,7 +232,7 @@ tune_part() {
   says err 'wrote page.html'
   says page.html 'DigitsNet'
   says page.html 'class="roof"'
-  says page.html 'native threads=1'
+  says page.html 'native threads=<wbr>1'
   lacks page.html '<script'
   lacks page.html 'https\{0,1\}://'
   cp page.html again.html
