@@ -60,6 +60,7 @@ static ait_status lower_graph(ait_graph *g, const ait_pass_context *context, boo
     status = lower_with(&l, ait_lower_pointwise_rows);
     if (status == AIT_OK && !l.done) status = lower_with(&l, ait_lower_shape_rows);
     if (status == AIT_OK && !l.done) status = lower_with(&l, ait_lower_nn_rows);
+    if (status == AIT_OK && !l.done) status = lower_with(&l, ait_lower_composite_rows);
     if (status != AIT_OK) status = ait_error_context(status, "node '%s' (%s)", n->name ? n->name : "?", n->op_name);
     *changed |= l.done;
   }

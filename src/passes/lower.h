@@ -23,7 +23,8 @@ typedef struct ait_lower_row {
   ait_lower_fn run;
 } ait_lower_row;
 
-extern const ait_lower_row ait_lower_pointwise_rows[], ait_lower_shape_rows[], ait_lower_nn_rows[]; /* end with a NULL op */
+extern const ait_lower_row ait_lower_pointwise_rows[], ait_lower_shape_rows[], ait_lower_nn_rows[],
+    ait_lower_composite_rows[]; /* end with a NULL op */
 
 /* Result 0 is `value`, cast to the dtype that the program declares. Other results must be unused. */
 ait_status ait_lower_done(ait_lower *l, uint32_t value) AIT_MUST_USE;

@@ -48,9 +48,10 @@ void ox_node_new(ox *x, const char *op, const ox_t *in, uint32_t in_count, ox_t 
     if (n->in[i]) n->in[i]->used = true;
   }
   for (uint32_t i = 0; i < out_count; ++i) n->out[i] = out[i].name;
-  if (x->frame->last) x->frame->last->next = n;
-  else x->frame->first = n;
-  x->frame->last = n;
+  ox_frame *f = x->frame->into;
+  if (f->last) f->last->next = n;
+  else f->first = n;
+  f->last = n;
 }
 
 ox_t ox_op(ox *x, const char *op, ait_dtype dtype, const ox_t *in, uint32_t in_count) {
@@ -66,7 +67,7 @@ ox_t ox_bool2(ox *x, const char *op, ox_t a, ox_t b) { return OX(x, op, AIT_BOOL
 static ox_attr *add_attr(ox *x, const char *name, ox_attr_kind kind) {
   static ox_attr nowhere;
   ox_attr *a = ox_failed(x) ? NULL : ox_new(x, 1, sizeof *a);
-  ox_node *n = x->frame->last;
+  ox_node *n = x->frame->into->last;
   if (!a || !n) return &nowhere;
   *a = (ox_attr){.name = name, .kind = kind};
   if (n->last_attr) n->last_attr->next = a;
@@ -106,7 +107,7 @@ static char *constant_key(ox *x, ait_dtype dtype, int32_t rank, const int64_t *s
 }
 
 ox_t ox_const(ox *x, ait_dtype dtype, int32_t rank, const int64_t *shape, const void *data) {
-  ox_t t = {.dtype = dtype, .rank = -1};
+  ox_t t = {.dtype = dtype, .rank = rank == 0 ? 0 : -1};
   size_t bytes = ait_dtype_size(dtype);
   void *known;
   for (int32_t i = 0; i < rank; ++i) bytes *= (size_t)shape[i];
@@ -118,7 +119,7 @@ ox_t ox_const(ox *x, ait_dtype dtype, int32_t rank, const int64_t *shape, const 
   }
   ox_constant *c = ox_new(x, 1, sizeof *c);
   void *copy = ox_new(x, bytes, 1);
-  t = ox_tensor(x, dtype);
+  t.name = ox_tensor(x, dtype).name;
   if (!c || !copy || !t.name) return ox_none();
   if (bytes) memcpy(copy, data, bytes);
   *c = (ox_constant){.name = t.name, .dtype = dtype, .rank = rank, .data = copy, .bytes = bytes};

@@ -52,6 +52,7 @@ typedef struct ox_source {
 /* The graph that is being written: the model's, or a body inside of it, which sees what its parent has. */
 typedef struct ox_frame {
   struct ox_frame *parent;
+  struct ox_frame *into; /* where its nodes go: itself, or the frame that a graph is written into in place of a call */
   const ait_region *region;
   ox_t *values; /* by value id */
   ox_t **lists; /* by value id: elements of a tensor list, or NULL */
@@ -205,6 +206,10 @@ ox_frame *ox_body_enter(ox *x, const ait_arg *graph);
 void ox_body_bind(ox *x, uint32_t input, ox_t t);
 void ox_body_nodes(ox *x);
 ox_t ox_body_output(ox *x, uint32_t k); /* a tensor of this frame's own: copied when it is not */
+/* The nested region in place of a call: its nodes join the present frame's. enter, bind, nodes, output_of, leave. */
+void ox_inline_enter(ox *x, const ait_arg *graph);
+ox_t ox_inline_output(ox *x, uint32_t k);
+void ox_inline_leave(ox *x);
 void ox_body_leave(ox *x, const ox_t *inputs, uint32_t input_count, const ox_t *outputs, uint32_t output_count);
 
 /* ---- rows.c ---- */

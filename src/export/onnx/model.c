@@ -10,6 +10,7 @@ static ox_frame *new_frame(ox *x, const ait_region *region, const char *name) {
   ox_frame *f = ox_new(x, 1, sizeof *f);
   if (!f) return NULL;
   *f = (ox_frame){.parent = x->frame, .region = region, .name = name};
+  f->into = f;
   f->values = ox_new(x, region->value_count, sizeof *f->values);
   f->lists = ox_new(x, region->value_count, sizeof *f->lists);
   f->list_counts = ox_new(x, region->value_count, sizeof *f->list_counts);
@@ -174,6 +175,23 @@ void ox_body_leave(ox *x, const ox_t *inputs, uint32_t input_count, const ox_t *
   f->input_count = input_count;
   f->output_count = output_count;
   x->frame = f->parent;
+  --x->depth;
+}
+
+void ox_inline_enter(ox *x, const ait_arg *graph) {
+  ox_frame *outer = x->frame, *f = ox_body_enter(x, graph);
+  if (f) f->into = outer->into;
+}
+
+ox_t ox_inline_output(ox *x, uint32_t k) {
+  const ait_region *r = x->frame->region;
+  if (k >= r->output_count) ox_fail(x, "a graph in it has too few results");
+  return ox_failed(x) ? ox_none() : ox_operand(x, &r->outputs[k].arg, AIT_DTYPE_NONE);
+}
+
+void ox_inline_leave(ox *x) {
+  if (ox_failed(x)) return;
+  x->frame = x->frame->parent;
   --x->depth;
 }
 

@@ -60,6 +60,13 @@ void ox_row_conv(ox *x) {
   ox_arg_spatial(x, 5, n, 1, dilation);
   ox_arg_spatial(x, 8, n, 0, extra);
   both_sides(padding, n, pads);
+  bool extended = false;
+  for (uint32_t i = 0; i < n && transposed; ++i) { /* more output at the end is less cut off there, as far as that goes */
+    int64_t less = extra[i] < padding[i] ? extra[i] : padding[i];
+    pads[n + i] -= less;
+    extra[i] -= less;
+    extended |= extra[i] != 0;
+  }
   ox_t in = with_rank(x, a, weight.rank);
   ox_t bias = ox_cast(x, ox_in_as(x, 2, given.dtype), a.dtype);
   ox_t r = OX(x, transposed ? "ConvTranspose" : "Conv", a.dtype, in, ox_cast(x, weight, a.dtype), bias);
@@ -67,7 +74,7 @@ void ox_row_conv(ox *x) {
   ox_ints(x, "pads", pads, 2 * n);
   ox_ints(x, "dilations", dilation, n);
   ox_int(x, "group", ox_arg_int_or(x, 6, 1));
-  if (transposed) ox_ints(x, "output_padding", extra, n);
+  if (extended) ox_ints(x, "output_padding", extra, n);
   ox_set(x, 0, back_to_rank(x, r, weight.rank, given.rank));
 }
 
