@@ -455,7 +455,6 @@ const ait_lower_row ait_lower_composite_rows[] = {
     {"aten.log_sigmoid", NULL, log_sigmoid},
     {"aten.logaddexp", NULL, logaddexp},
     {"aten.divide.Tensor", "div", binary},
-    {"aten.__and__.Tensor", "bitwise_and", binary},
     {"aten.__and__.Scalar", "bitwise_and", binary},
     {"aten.__or__.Tensor", "bitwise_or", binary},
     {"aten.__or__.Scalar", "bitwise_or", binary},
