@@ -1,5 +1,5 @@
-/* Operators against PyTorch's answers: nn.json, raw.json, complex.json and more.json in tests/data/ref list calls, the .npz files beside
- * them hold their tensors (made by nn_cases.py there). */
+/* Operators against PyTorch's answers: the .json files of tests/data/ref list calls, the .npz files beside them hold their tensors (made
+ * by nn_cases.py there). */
 #include "backends/reference/nn.h"
 
 #include <json-c/json.h>
@@ -196,8 +196,13 @@ static void test_more(void **state) {
   run_file(AIT_TEST_DATA "/ref/more.npz", AIT_TEST_DATA "/ref/more.json");
 }
 
+static void test_faults(void **state) {
+  AIT_UNUSED(state);
+  run_file(AIT_TEST_DATA "/ref/faults.npz", AIT_TEST_DATA "/ref/faults.json");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_nn), cmocka_unit_test(test_raw), cmocka_unit_test(test_complex),
-                                     cmocka_unit_test(test_more)};
+                                     cmocka_unit_test(test_more), cmocka_unit_test(test_faults)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
