@@ -201,8 +201,13 @@ static void test_faults(void **state) {
   run_file(AIT_TEST_DATA "/ref/faults.npz", AIT_TEST_DATA "/ref/faults.json");
 }
 
+static void test_vision(void **state) {
+  AIT_UNUSED(state);
+  run_file(AIT_TEST_DATA "/ref/vision.npz", AIT_TEST_DATA "/ref/vision.json");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nn), cmocka_unit_test(test_raw), cmocka_unit_test(test_complex),
-                                     cmocka_unit_test(test_more), cmocka_unit_test(test_faults)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nn),   cmocka_unit_test(test_raw),    cmocka_unit_test(test_complex),
+                                     cmocka_unit_test(test_more), cmocka_unit_test(test_faults), cmocka_unit_test(test_vision)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

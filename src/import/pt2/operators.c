@@ -25,7 +25,7 @@ static ait_status normalise(ait_pt2_import *in, const char *target, const char *
 
 /* Namespaces of PyTorch and its companions: what is missing in them is ours to add, not the application's. */
 static bool is_known_namespace(const char *name) {
-  static const char *const more[] = {"prims", "prim", "rngprims", "inductor", "quantized", "torchvision", "debugprims"};
+  static const char *const more[] = {"prims", "prim", "rngprims", "inductor", "quantized", "debugprims"};
   size_t length = strcspn(name, ".");
   for (size_t i = 0; i < AIT_COUNT(more); ++i) {
     if (strlen(more[i]) == length && strncmp(more[i], name, length) == 0) return true;
