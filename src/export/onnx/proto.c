@@ -16,7 +16,7 @@ typedef struct writer {
 /* A message of its type's default, in the arena. */
 #define NEW_MESSAGE(x, type, init) ((type *)copy_message((x), &(type)init, sizeof(type)))
 static void *copy_message(ox *x, const void *init, size_t size) {
-  void *m = ox_new(x, 1, size);
+  void *m = oe_new(x, 1, size);
   if (m) memcpy(m, init, size);
   return m;
 }
@@ -54,19 +54,19 @@ static const char *dim_param(ox *x, ait_dim d) {
   dim_text(x, d, &text, 24);
   char *copy = text.failed ? NULL : ait_arena_strdup(&x->arena, text.data, text.length);
   ait_text_deinit(&text);
-  if (!copy) ox_set_status(x, AIT_OOM());
+  if (!copy) oe_set_status(x, AIT_OOM());
   return copy;
 }
 
-static Onnx__TensorShapeProto *shape_proto(ox *x, ox_t t) {
+static Onnx__TensorShapeProto *shape_proto(ox *x, oe_t t) {
   Onnx__TensorShapeProto *shape = NEW_MESSAGE(x, Onnx__TensorShapeProto, ONNX__TENSOR_SHAPE_PROTO__INIT);
-  if (!shape || !(shape->dim = ox_new(x, (size_t)t.rank, sizeof *shape->dim))) return NULL;
+  if (!shape || !(shape->dim = oe_new(x, (size_t)t.rank, sizeof *shape->dim))) return NULL;
   shape->n_dim = (size_t)t.rank;
   for (int32_t i = 0; i < t.rank; ++i) {
     Onnx__TensorShapeProto__Dimension *dim = NEW_MESSAGE(x, Onnx__TensorShapeProto__Dimension, ONNX__TENSOR_SHAPE_PROTO__DIMENSION__INIT);
     if (!(shape->dim[i] = dim)) return NULL;
     int64_t v;
-    if (ox_dim_const(x, t.shape[i], &v)) {
+    if (oe_dim_const(x, t.shape[i], &v)) {
       dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
       dim->dim_value = v;
     } else if (x->frame->region->dims[t.shape[i]].op != AIT_DIM_UNKNOWN) {
@@ -77,7 +77,7 @@ static Onnx__TensorShapeProto *shape_proto(ox *x, ox_t t) {
   return shape;
 }
 
-static Onnx__ValueInfoProto *port_proto(ox *x, ox_t t) {
+static Onnx__ValueInfoProto *port_proto(ox *x, oe_t t) {
   Onnx__ValueInfoProto *info = NEW_MESSAGE(x, Onnx__ValueInfoProto, ONNX__VALUE_INFO_PROTO__INIT);
   Onnx__TypeProto *type = NEW_MESSAGE(x, Onnx__TypeProto, ONNX__TYPE_PROTO__INIT);
   Onnx__TypeProto__Tensor *tensor = NEW_MESSAGE(x, Onnx__TypeProto__Tensor, ONNX__TYPE_PROTO__TENSOR__INIT);
@@ -87,38 +87,38 @@ static Onnx__ValueInfoProto *port_proto(ox *x, ox_t t) {
   type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
   type->tensor_type = tensor;
   tensor->has_elem_type = true;
-  tensor->elem_type = ox_onnx_type(t.dtype);
+  tensor->elem_type = oe_onnx_type(t.dtype);
   if (t.rank == 0 || (t.rank > 0 && t.shape)) tensor->shape = shape_proto(x, t);
   return info;
 }
 
-static Onnx__ValueInfoProto **port_protos(ox *x, const ox_t *ports, uint32_t count) {
-  Onnx__ValueInfoProto **out = ox_new(x, count, sizeof *out);
-  for (uint32_t i = 0; out && i < count && !ox_failed(x); ++i) out[i] = port_proto(x, ports[i]);
+static Onnx__ValueInfoProto **port_protos(ox *x, const oe_t *ports, uint32_t count) {
+  Onnx__ValueInfoProto **out = oe_new(x, count, sizeof *out);
+  for (uint32_t i = 0; out && i < count && !oe_failed(x); ++i) out[i] = port_proto(x, ports[i]);
   return out;
 }
 
 /* ---- weights ---------------------------------------------------------------------------------------------------------------------*/
-static const void *packed(ox *x, ox_weight *w) {
+static const void *packed(ox *x, oe_weight *w) {
   if (w->packed) return w->packed;
   w->packed = w->tensor.data;
   if (ait_tensor_is_contiguous(&w->tensor)) return w->packed;
-  void *copy = ox_new(x, ait_tensor_bytes(&w->tensor), 1);
+  void *copy = oe_new(x, ait_tensor_bytes(&w->tensor), 1);
   if (!copy) return NULL;
   ait_tensor target = ait_tensor_borrow(copy, w->tensor.dtype, w->tensor.rank, w->tensor.shape);
-  ox_set_status(x, ait_tensor_copy(&target, &w->tensor));
+  oe_set_status(x, ait_tensor_copy(&target, &w->tensor));
   w->packed = copy;
   return copy;
 }
 
 static Onnx__TensorProto *tensor_proto(ox *x, const char *name, ait_dtype dtype, int32_t rank, const int64_t *shape) {
   Onnx__TensorProto *t = NEW_MESSAGE(x, Onnx__TensorProto, ONNX__TENSOR_PROTO__INIT);
-  if (!t || !(t->dims = ox_new(x, (size_t)rank, sizeof *t->dims))) return NULL;
+  if (!t || !(t->dims = oe_new(x, (size_t)rank, sizeof *t->dims))) return NULL;
   memcpy(t->dims, shape, (size_t)rank * sizeof *shape);
   t->n_dims = (size_t)rank;
   t->name = text_of(name);
   t->has_data_type = true;
-  t->data_type = ox_onnx_type(dtype);
+  t->data_type = oe_onnx_type(dtype);
   return t;
 }
 
@@ -136,11 +136,11 @@ static void external_entry(ox *x, Onnx__TensorProto *t, const char *key, const c
 }
 
 static uint64_t align_data(uint64_t offset) { return (offset + PAGE - 1) / PAGE * PAGE; }
-static bool goes_outside(const writer *w, const ox_weight *weight) {
+static bool goes_outside(const writer *w, const oe_weight *weight) {
   return w->external && ait_tensor_bytes(&weight->tensor) >= EXTERNAL_FROM;
 }
 
-static Onnx__TensorProto *weight_proto(writer *w, ox_weight *weight) {
+static Onnx__TensorProto *weight_proto(writer *w, oe_weight *weight) {
   ox *x = w->x;
   Onnx__TensorProto *t = tensor_proto(x, weight->name->text, weight->tensor.dtype, weight->tensor.rank, weight->tensor.shape);
   size_t size = ait_tensor_bytes(&weight->tensor);
@@ -150,7 +150,7 @@ static Onnx__TensorProto *weight_proto(writer *w, ox_weight *weight) {
     return t;
   }
   w->offset = align_data(w->offset);
-  if (!(t->external_data = ox_new(x, 3, sizeof *t->external_data))) return NULL;
+  if (!(t->external_data = oe_new(x, 3, sizeof *t->external_data))) return NULL;
   t->has_data_location = true;
   t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
   external_entry(x, t, "location", w->data_name);
@@ -163,12 +163,12 @@ static Onnx__TensorProto *weight_proto(writer *w, ox_weight *weight) {
 static void add_initializers(writer *w, Onnx__GraphProto *g) {
   ox *x = w->x;
   size_t count = 0;
-  for (ox_weight *i = x->first_weight; i; i = i->next) ++count;
-  for (ox_constant *i = x->first_constant; i; i = i->next) ++count;
-  if (!(g->initializer = ox_new(x, count, sizeof *g->initializer))) return;
-  for (ox_weight *i = x->first_weight; i && !ox_failed(x); i = i->next)
+  for (oe_weight *i = x->first_weight; i; i = i->next) ++count;
+  for (oe_constant *i = x->first_constant; i; i = i->next) ++count;
+  if (!(g->initializer = oe_new(x, count, sizeof *g->initializer))) return;
+  for (oe_weight *i = x->first_weight; i && !oe_failed(x); i = i->next)
     if (i->name->used || i->state) g->initializer[g->n_initializer++] = weight_proto(w, i);
-  for (ox_constant *i = x->first_constant; i && !ox_failed(x); i = i->next) {
+  for (oe_constant *i = x->first_constant; i && !oe_failed(x); i = i->next) {
     if (!i->name->used) continue;
     Onnx__TensorProto *t = tensor_proto(x, i->name->text, i->dtype, i->rank, i->shape);
     if (t) raw_data(t, i->data, i->bytes);
@@ -177,35 +177,35 @@ static void add_initializers(writer *w, Onnx__GraphProto *g) {
 }
 
 /* ---- nodes -----------------------------------------------------------------------------------------------------------------------*/
-static Onnx__GraphProto *graph_proto(ox *x, const ox_frame *f);
+static Onnx__GraphProto *graph_proto(ox *x, const oe_frame *f);
 
-static Onnx__AttributeProto *attr_proto(ox *x, const ox_attr *a) {
+static Onnx__AttributeProto *attr_proto(ox *x, const oe_attr *a) {
   Onnx__AttributeProto *p = NEW_MESSAGE(x, Onnx__AttributeProto, ONNX__ATTRIBUTE_PROTO__INIT);
   if (!p) return NULL;
   p->name = text_of(a->name);
   p->has_type = true;
   switch (a->kind) {
-    case OX_INT:
+    case OE_INT:
       p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
       p->has_i = true;
       p->i = a->i;
       break;
-    case OX_FLOAT:
+    case OE_FLOAT:
       p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
       p->has_f = true;
       p->f = a->f;
       break;
-    case OX_STRING:
+    case OE_STRING:
       p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
       p->has_s = true;
       p->s = (ProtobufCBinaryData){.len = strlen(a->s), .data = (uint8_t *)text_of(a->s)};
       break;
-    case OX_INTS:
+    case OE_INTS:
       p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
       p->n_ints = a->count;
       p->ints = (int64_t *)(uintptr_t)a->ints;
       break;
-    case OX_GRAPH:
+    case OE_GRAPH:
       p->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
       p->g = graph_proto(x, a->graph);
       break;
@@ -213,9 +213,9 @@ static Onnx__AttributeProto *attr_proto(ox *x, const ox_attr *a) {
   return p;
 }
 
-static Onnx__NodeProto *node_proto(ox *x, const ox_node *n, uint32_t index) {
+static Onnx__NodeProto *node_proto(ox *x, const oe_node *n, uint32_t index) {
   Onnx__NodeProto *p = NEW_MESSAGE(x, Onnx__NodeProto, ONNX__NODE_PROTO__INIT);
-  if (!p || !(p->input = ox_new(x, n->in_count, sizeof *p->input)) || !(p->output = ox_new(x, n->out_count, sizeof *p->output)))
+  if (!p || !(p->input = oe_new(x, n->in_count, sizeof *p->input)) || !(p->output = oe_new(x, n->out_count, sizeof *p->output)))
     return NULL;
   for (uint32_t i = 0; i < n->in_count; ++i) p->input[i] = text_of(n->in[i] ? n->in[i]->text : "");
   for (uint32_t i = 0; i < n->out_count; ++i) p->output[i] = text_of(n->out[i] ? n->out[i]->text : "");
@@ -224,20 +224,20 @@ static Onnx__NodeProto *node_proto(ox *x, const ox_node *n, uint32_t index) {
   p->op_type = text_of(n->op);
   p->name = ait_arena_printf(&x->arena, "%s/%s_%u", n->label ? n->label : "", n->op, (unsigned)index);
   size_t count = 0;
-  for (const ox_attr *a = n->attrs; a; a = a->next) ++count;
-  if (!p->name || !(p->attribute = ox_new(x, count, sizeof *p->attribute))) return NULL;
-  for (const ox_attr *a = n->attrs; a; a = a->next) p->attribute[p->n_attribute++] = attr_proto(x, a);
+  for (const oe_attr *a = n->attrs; a; a = a->next) ++count;
+  if (!p->name || !(p->attribute = oe_new(x, count, sizeof *p->attribute))) return NULL;
+  for (const oe_attr *a = n->attrs; a; a = a->next) p->attribute[p->n_attribute++] = attr_proto(x, a);
   return p;
 }
 
 /* As deep as bodies nest: BODY_DEPTH_LIMIT of model.c. */
-static Onnx__GraphProto *graph_proto(ox *x, const ox_frame *f) {
+static Onnx__GraphProto *graph_proto(ox *x, const oe_frame *f) {
   Onnx__GraphProto *g = NEW_MESSAGE(x, Onnx__GraphProto, ONNX__GRAPH_PROTO__INIT);
   size_t count = 0;
-  for (const ox_node *n = f->first; n; n = n->next) ++count;
-  if (!g || !(g->node = ox_new(x, count, sizeof *g->node))) return NULL;
+  for (const oe_node *n = f->first; n; n = n->next) ++count;
+  if (!g || !(g->node = oe_new(x, count, sizeof *g->node))) return NULL;
   g->name = text_of(f->name);
-  for (const ox_node *n = f->first; n && !ox_failed(x); n = n->next) {
+  for (const oe_node *n = f->first; n && !oe_failed(x); n = n->next) {
     g->node[g->n_node] = node_proto(x, n, (uint32_t)g->n_node);
     ++g->n_node;
   }
@@ -253,7 +253,7 @@ static Onnx__ModelProto *model_proto(writer *w, const ait_onnx_options *options)
   ox *x = w->x;
   Onnx__ModelProto *m = NEW_MESSAGE(x, Onnx__ModelProto, ONNX__MODEL_PROTO__INIT);
   Onnx__OperatorSetIdProto *opset = NEW_MESSAGE(x, Onnx__OperatorSetIdProto, ONNX__OPERATOR_SET_ID_PROTO__INIT);
-  if (!m || !opset || !(m->opset_import = ox_new(x, 1, sizeof *m->opset_import))) return NULL;
+  if (!m || !opset || !(m->opset_import = oe_new(x, 1, sizeof *m->opset_import))) return NULL;
   opset->domain = text_of("");
   opset->has_version = true;
   opset->version = x->opset;
@@ -264,8 +264,8 @@ static Onnx__ModelProto *model_proto(writer *w, const ait_onnx_options *options)
   m->producer_name = text_of("ait");
   m->producer_version = text_of(options->producer);
   m->graph = graph_proto(x, x->frame);
-  if (!ox_failed(x)) add_initializers(w, m->graph);
-  return ox_failed(x) ? NULL : m;
+  if (!oe_failed(x)) add_initializers(w, m->graph);
+  return oe_failed(x) ? NULL : m;
 }
 
 /* ---- bytes -----------------------------------------------------------------------------------------------------------------------*/
@@ -299,7 +299,7 @@ static ait_status write_data(writer *w, const char *path) {
   ait_file_writer *file;
   AIT_TRY(ait_file_writer_create(w->x->allocator, path, &file));
   ait_status status = AIT_OK;
-  for (ox_weight *i = w->x->first_weight; i && status == AIT_OK; i = i->next) {
+  for (oe_weight *i = w->x->first_weight; i && status == AIT_OK; i = i->next) {
     if (!(i->name->used || i->state) || !goes_outside(w, i)) continue;
     status = write_padding(file);
     if (status == AIT_OK) status = ait_file_writer_write(file, packed(w->x, i), ait_tensor_bytes(&i->tensor));
@@ -311,7 +311,7 @@ static ait_status write_data(writer *w, const char *path) {
 
 static uint64_t weight_bytes(const ox *x) {
   uint64_t total = 0;
-  for (const ox_weight *w = x->first_weight; w; w = w->next) total += w->name->used || w->state ? ait_tensor_bytes(&w->tensor) : 0;
+  for (const oe_weight *w = x->first_weight; w; w = w->next) total += w->name->used || w->state ? ait_tensor_bytes(&w->tensor) : 0;
   return total;
 }
 
@@ -322,16 +322,16 @@ static ait_status write_file(writer *w, const ait_onnx_options *options, const c
   w->data_name = data_path + (slash ? slash + 1 - path : 0);
   w->external = options->external_data || weight_bytes(x) > protobuf_limit - protobuf_limit / 16;
   const Onnx__ModelProto *m = model_proto(w, options);
-  for (ox_weight *i = x->first_weight; m && i; i = i->next)
+  for (oe_weight *i = x->first_weight; m && i; i = i->next)
     if (i->name->used || i->state) packed(x, i);
-  if (ox_failed(x) || !m) return x->status;
+  if (oe_failed(x) || !m) return x->status;
   if (protobuf_c_message_get_packed_size(&m->base) > protobuf_limit)
     return ait_error(AIT_CODE_LIMIT, "the model without its weights is larger than the 2 GB that protobuf allows");
   if (w->external) AIT_TRY(write_data(w, data_path));
   return write_model(x->allocator, m, path);
 }
 
-ait_status ox_write(ox *x, const ait_onnx_options *options, ait_blob *out_blob, const char *path) {
+ait_status oe_write(ox *x, const ait_onnx_options *options, ait_blob *out_blob, const char *path) {
   writer w = {.x = x};
   if (path) return write_file(&w, options, path);
   if (weight_bytes(x) > protobuf_limit) return ait_error(AIT_CODE_LIMIT, "weights and model are larger than the 2 GB that protobuf allows");

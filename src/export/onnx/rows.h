@@ -5,7 +5,7 @@
 #include "export/onnx/emit.h"
 
 /* Several rows may share one; declaring it again is harmless. */
-#define AIT_ONNX(op, function, with) void ox_row_##function(ox *x);
+#define AIT_ONNX(op, function, with) void oe_row_##function(ox *x);
 #include "export/onnx/rows.inc"
 #undef AIT_ONNX
 
