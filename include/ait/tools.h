@@ -55,6 +55,17 @@ AIT_API AIT_MUST_USE ait_status ait_bench(const ait_bench_entry *entries, size_t
 AIT_API AIT_MUST_USE ait_status ait_report_text(const char *report_json, char **out_text);
 /* The same as one HTML page that loads nothing and runs no script. */
 AIT_API AIT_MUST_USE ait_status ait_report_html(const char *report_json, char **out_html);
+/* Two reports of ait_tune side by side: the winners' latency, speed-up, error, memory and size, and every candidate. Latency is worse when
+ * the two 95 % intervals are further apart than the threshold; sizes when they grew by more; the error when it more than doubled and comes
+ * near its tolerance. *out_json: `regressions` counts what is worse of these, and candidates that are not correct any more. */
+typedef struct ait_compare_options {
+  uint32_t struct_size;
+  double threshold;                    /* 0.05: 5 % */
+  uint64_t a_file_bytes, b_file_bytes; /* of the .ait files; 0: not known */
+} ait_compare_options;
+AIT_API void ait_compare_options_init(ait_compare_options *options);
+AIT_API AIT_MUST_USE ait_status ait_compare_reports(const char *a_report, const char *b_report, const ait_compare_options *options,
+                                                    char **out_json);
 /* This machine: CPU, features, caches, cores, as JSON. */
 AIT_API AIT_MUST_USE ait_status ait_machine(char **out_json);
 /* This machine's roofline with that many threads (0: all that this process may use), measured for about `seconds` (0: 0.5): what the native

@@ -113,12 +113,23 @@ static size_t columns_of(const char *utf8) {
 
 enum { SCREEN = 80, NARROWEST = 20 };
 
-/* At word boundaries, later lines under the first. */
+/* Bytes of the next word, but at most `width` columns of it. */
+static size_t word_length(const char *word, size_t width, size_t *out_columns) {
+  size_t bytes = 0;
+  *out_columns = 0;
+  for (; word[bytes] && word[bytes] != ' '; ++bytes) {
+    bool begins = (word[bytes] & 0xC0) != 0x80;
+    if (begins && *out_columns == width) break;
+    *out_columns += begins;
+  }
+  return bytes;
+}
+
+/* At word boundaries, later lines under the first; words that are too long for a line go over several. */
 static void print_wrapped(FILE *out, const char *text, size_t indent, size_t width) {
   size_t column = 0;
   for (const char *word = text; *word;) {
-    size_t bytes = strcspn(word, " "), columns = 0;
-    for (size_t i = 0; i < bytes; ++i) columns += (word[i] & 0xC0) != 0x80;
+    size_t columns, bytes = word_length(word, width, &columns);
     if (column && column + 1 + columns > width) fprintf(out, "\n%*s", (int)indent, ""), column = 0;
     else if (column) fputc(' ', out), ++column;
     fwrite(word, 1, bytes, out);

@@ -241,6 +241,30 @@ tune_part() {
   cmp -s page.html again.html || fail "two pages of one report differ"
   expect 4 report one.ait --html no/such/folder.html
   error_form
+  # compare: with itself nothing changes; a slower, larger, less right result is a regression
+  expect 0 compare one.ait report.json
+  narrow out
+  says out '^0 worse, 0 better'
+  expect 0 compare one.ait two.ait --json
+  json out
+  says out '"regressions": *0'
+  sed 's/"low_s": *\([0-9.e-]*\)/"low_s": 5/; s/"high_s": *\([0-9.e-]*\)/"high_s": 6/; s/"median_s": *\([0-9.e-]*\)/"median_s": 5.5/' report.json >slow.json
+  expect 1 compare report.json slow.json
+  narrow out
+  says out 'latency of the winner.*worse'
+  expect 0 compare slow.json report.json
+  says out 'latency of the winner.*better'
+  expect 0 compare report.json slow.json --threshold 1e9
+  expect 2 compare report.json
+  expect 2 compare report.json slow.json --threshold=x
+  expect 3 compare "$digits" report.json
+  error_form
+  hinted
+  expect 4 compare none.ait report.json
+  error_form
+  echo '{"a": 1}' >no.json
+  expect 3 compare report.json no.json
+  says err 'second is no tuning report'
   expect 0 tune "$digits" -d "$images" --batch 16 -o two.ait --budget 2 --threads 1
   cmp -s out table || fail "ait tune and ait report print different tables"
   says err '(from the record)'
