@@ -75,6 +75,9 @@ void ait_text_append(ait_text *text, const void *data, size_t length);
 void ait_text_printf(ait_text *text, const char *format, ...) AIT_PRINTF(2, 3);
 void ait_text_json_string(ait_text *text, const char *value, size_t length); /* with quotes; invalid UTF-8 becomes U+FFFD */
 void ait_text_json_double(ait_text *text, double value);                     /* shortest that reads back; NaN, Infinity as strings */
+/* strtod and "%.*g" with a decimal point, whatever the locale of the program around this library is. */
+double ait_parse_double(const char *text, char **out_end); /* out_end may be NULL */
+void ait_format_double(char out[48], int precision, double value);
 bool ait_utf8_valid(const char *data, size_t length);
 bool ait_starts_with(const char *text, const char *prefix);
 bool ait_ends_with(const char *text, const char *suffix);

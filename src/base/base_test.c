@@ -205,7 +205,13 @@ static void json_doubles_read_back(void **state) {
     assert_true(strtod(t.data, NULL) == v);
     ait_text_deinit(&t);
   }
+  char *end;
+  assert_true(ait_parse_double("-0.25)", &end) == -0.25 && *end == ')');
   if (setlocale(LC_NUMERIC, "de_DE.UTF-8")) {
+    char decimal[48];
+    ait_format_double(decimal, 17, 0.5);
+    assert_string_equal(decimal, "0.5");
+    assert_true(ait_parse_double("1.5e-3x", NULL) == 1.5e-3);
     expect_double(1.5, "1.5");
     setlocale(LC_NUMERIC, "C");
   }

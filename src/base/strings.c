@@ -1,7 +1,9 @@
 /* Growing text, JSON output, UTF-8. */
 #include "base/base.h"
 
+#include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -110,23 +112,38 @@ void ait_text_json_string(ait_text *text, const char *value, size_t length) {
   ait_text_append(text, "\"", 1);
 }
 
+static locale_t c_locale;
+static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
+static void make_c_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+
+double ait_parse_double(const char *text, char **out_end) {
+  pthread_once(&c_locale_once, make_c_locale);
+  return c_locale ? strtod_l(text, out_end, c_locale) : strtod(text, out_end);
+}
+
+void ait_format_double(char out[48], int precision, double value) {
+  char raw[48];
+  snprintf(raw, sizeof raw, "%.*g", precision, value);
+  /* The host's locale may write another decimal point, of several bytes even. */
+  size_t n = 0;
+  for (const char *p = raw; *p; p++) {
+    if (strchr("0123456789+-einfa", *p)) out[n++] = *p;
+    else if (n == 0 || out[n - 1] != '.') out[n++] = '.';
+  }
+  out[n] = 0;
+}
+
 void ait_text_json_double(ait_text *text, double value) {
   if (!isfinite(value)) {
     ait_text_printf(text, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
     return;
   }
-  char raw[48], clean[48];
+  char decimal[48];
   for (int digits = isnormal(value) ? 15 : 1; digits <= 17; digits++) { /* %g drops zeros, so 15 digits serve for fewer */
-    snprintf(raw, sizeof raw, "%.*g", digits, value);
-    if (strtod(raw, NULL) == value) break;
+    ait_format_double(decimal, digits, value);
+    if (ait_parse_double(decimal, NULL) == value) break;
   }
-  /* The host's locale may write another decimal point, of several bytes even. */
-  size_t n = 0;
-  for (const char *p = raw; *p; p++) {
-    if (strchr("0123456789+-e", *p)) clean[n++] = *p;
-    else if (n == 0 || clean[n - 1] != '.') clean[n++] = '.';
-  }
-  ait_text_append(text, clean, n);
+  ait_text_append(text, decimal, strlen(decimal));
 }
 
 bool ait_starts_with(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }

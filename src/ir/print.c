@@ -79,10 +79,10 @@ static void print_definition(const ait_graph *g, uint32_t value, ait_text *out) 
 
 /* Shortest decimal that reads back, always with a sign that it is no integer. */
 static void print_double(double v, ait_text *out) {
-  char text[40];
+  char text[48];
   for (int precision = 1; precision <= 17; ++precision) {
-    snprintf(text, sizeof text, "%.*g", precision, v);
-    double back = strtod(text, NULL);
+    ait_format_double(text, precision, v);
+    double back = ait_parse_double(text, NULL);
     if (memcmp(&back, &v, sizeof v) == 0) break;
   }
   put(out, text);

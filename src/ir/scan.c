@@ -149,7 +149,7 @@ ait_status scan_number(scanner *s, ait_arg *out) {
   bool whole = n > 0 && !strpbrk(text, ".eni"); /* a decimal point, an exponent, nan, inf */
   errno = 0;
   if (whole) *out = ait_arg_int(strtoll(text, &end, 10));
-  else *out = ait_arg_float(strtod(text, &end));
+  else *out = ait_arg_float(ait_parse_double(text, &end));
   bool bad = n == 0 || *end != '\0' || !(isdigit((unsigned char)text[n - 1]) || !whole) || (whole && errno == ERANGE);
   if (bad) return scan_error(s, "expected a number");
   s->at += n;

@@ -141,7 +141,7 @@ static ait_arg dtype_default(cursor *c, const char *word, size_t length) {
 static ait_arg number_default(cursor *c, const ait_param *p) {
   char *int_end, *float_end;
   long long i = strtoll(c->at, &int_end, 10);
-  double f = strtod(c->at, &float_end);
+  double f = ait_parse_double(c->at, &float_end);
   if (float_end == c->at) fail(c, "unreadable default");
   bool whole = int_end == float_end;
   c->at = float_end;

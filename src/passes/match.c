@@ -99,7 +99,7 @@ static int parse_node(parser *s, int depth) {
     bool list = *s->p == '[';
     char *end;
     n->kind = list ? P_DIMS : P_NUMBER;
-    n->number = strtod(s->p + list, &end);
+    n->number = ait_parse_double(s->p + list, &end);
     s->p = end + list;
   } else if (*s->p == '"') {
     ++s->p;

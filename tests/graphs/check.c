@@ -13,25 +13,44 @@
 #include <unistd.h>
 
 const gf_check gf_checks[] = {
-    {"core", "core", "reference", NULL, NULL, 1, false, NULL},
-    {"eager passes", "eager", "reference", NULL, NULL, 1, false, NULL},
+    {"core", "core", "reference", NULL, NULL, 1, false, NULL, 0},
+    {"eager passes", "eager", "reference", NULL, NULL, 1, false, NULL, 0},
     {"views+functionalise+lower+simplify+cse+dce", "inline,views,functionalise,lower,simplify,cse,dce", "reference", NULL, NULL, 1, false,
-     NULL},
-    {"eager", NULL, "eager", NULL, NULL, 1, false, NULL},
-    {"native", NULL, "native", NULL, NULL, 1, false, NULL},
-    {"native threads=2", NULL, "native", NULL, NULL, 2, false, NULL},
-    {"native avx2", NULL, "native", NULL, "avx2", 1, false, NULL},
-    {"native scalar", NULL, "native", NULL, "scalar", 2, false, NULL},
-    {"native layout=nchw", NULL, "native", "layout=nchw", NULL, 1, false, NULL},
-    {"native fuse=off", NULL, "native", "fuse=off", NULL, 1, false, NULL},
-    {"native pack=load", NULL, "native", "pack=load", NULL, 2, false, NULL},
-    {"native, passes of eager", "eager", "native", NULL, NULL, 1, false, NULL},
-    {NULL, NULL, NULL, NULL, NULL, 0, false, NULL},
+     NULL, 0},
+    {"eager", NULL, "eager", NULL, NULL, 1, false, NULL, 0},
+    {"native", NULL, "native", NULL, NULL, 1, false, NULL, 0},
+    {"native threads=2", NULL, "native", NULL, NULL, 2, false, NULL, 0},
+    {"native, whatever the threads", NULL, "native", NULL, NULL, 3, false, NULL, 1},
+    {"native avx2", NULL, "native", NULL, "avx2", 1, false, NULL, 0},
+    {"native scalar", NULL, "native", NULL, "scalar", 2, false, NULL, 0},
+    {"native, passes of eager", "eager", "native", NULL, NULL, 1, false, NULL, 0},
+    {NULL, NULL, NULL, NULL, NULL, 0, false, NULL, 0},
 };
 
-size_t gf_check_count(void) { return ait_pass_count() + AIT_COUNT(gf_checks) - 1; }
+/* Every value of every knob that native has, but for the defaults. */
+enum { MAX_KNOBS = 32 };
+static char knob_names[MAX_KNOBS][64], knob_options[MAX_KNOBS][48];
+
+static size_t knob_check_count(void) {
+  static size_t count;
+  if (count) return count;
+  for (const ait_knob *k = ait_backend_find("native")->knobs; k && k->name; ++k)
+    for (const char *const *v = k->values; v && *v && count < MAX_KNOBS; ++v) {
+      if (!strcmp(*v, k->default_value)) continue;
+      snprintf(knob_options[count], sizeof knob_options[count], "%s=%s", k->name, *v);
+      snprintf(knob_names[count], sizeof knob_names[count], "native %s=%s", k->name, *v);
+      ++count;
+    }
+  return count;
+}
+
+size_t gf_check_count(void) { return ait_pass_count() + AIT_COUNT(gf_checks) - 1 + knob_check_count(); }
 
 gf_check gf_check_at(size_t i) {
+  size_t fixed = ait_pass_count() + AIT_COUNT(gf_checks) - 1;
+  if (i >= fixed)
+    return (gf_check){
+        .name = knob_names[i - fixed], .backend = "native", .knobs = knob_options[i - fixed], .threads = 1 + (int32_t)(i & 1)};
   if (i >= ait_pass_count()) return gf_checks[i - ait_pass_count()];
   const ait_pass *pass = ait_pass_at(i);
   return (gf_check){.name = pass->name, .passes = pass->name, .backend = "reference", .threads = 1, .equal = !pass->changes_numbers};
@@ -67,10 +86,10 @@ static bool crash_on_sort(ait_graph *g) {
 }
 
 const gf_check gf_broken_checks[] = {
-    {"broken: sub", "core", "native", NULL, NULL, 1, false, exchange_operands},
-    {"broken: mask", "core", "native", NULL, NULL, 1, false, forget_mask},
-    {"broken: crash", "core", "native", NULL, NULL, 1, false, crash_on_sort},
-    {NULL, NULL, NULL, NULL, NULL, 0, false, NULL},
+    {"broken: sub", "core", "native", NULL, NULL, 1, false, exchange_operands, 0},
+    {"broken: mask", "core", "native", NULL, NULL, 1, false, forget_mask, 0},
+    {"broken: crash", "core", "native", NULL, NULL, 1, false, crash_on_sort, 0},
+    {NULL, NULL, NULL, NULL, NULL, 0, false, NULL, 0},
 };
 
 /* ---- running -------------------------------------------------------------------------------------------------------------------------*/
@@ -297,6 +316,39 @@ static bool compare_call(const oracle *o, int i, const answers *got, bool equal,
 
 static bool unsupported(ait_status status) { return ait_status_code(status) == AIT_CODE_UNSUPPORTED; }
 
+/* The first setting comes twice: without state the same call has the same bits. */
+static bool compare_repeat(const ait_graph *g, const answers *got, gf_result *r) {
+  char what[64];
+  for (size_t i = 0; i < g->input_count; ++i)
+    if (g->inputs[i].mutated) return true;
+  if (!got->possible[0] || got->failed[0] || got->failed[CALLS - 1]) return true;
+  for (size_t k = 0; k < got->output_count; ++k) {
+    const ait_value *first = &got->outputs[0][k], *again = &got->outputs[CALLS - 1][k];
+    oracle unused = {0};
+    snprintf(what, sizeof what, "the same call again, output %zu", k);
+    if (!compare_value(&unused, what, again, first, first, first, true, r)) return false;
+  }
+  return true;
+}
+
+/* The same plan with another number of threads. */
+static bool compare_threads(const ait_graph *g, const gf_check *c, const answers *got, gf_result *r) {
+  gf_check other = *c;
+  ait_status error;
+  other.threads = c->other_threads;
+  answers *a = run_graph(g, &other, false, &error);
+  if (!a) {
+    snprintf(r->reason, sizeof r->reason, "with %d threads: %s", (int)other.threads, ait_status_message(error));
+    ait_status_free(error);
+    return false;
+  }
+  oracle same = {.own = a, .exact = a, .nudged = a};
+  bool equal = true;
+  for (int i = 0; i < CALLS && equal; ++i) equal = compare_call(&same, i, got, true, r);
+  release_answers(a);
+  return equal;
+}
+
 static gf_result run_check(const ait_graph *g, const oracle *o, const gf_check *c) {
   gf_result r = {.verdict = GF_PASS};
   ait_status error;
@@ -310,6 +362,8 @@ static gf_result run_check(const ait_graph *g, const oracle *o, const gf_check *
   }
   for (int i = 0; i < CALLS && r.verdict == GF_PASS; ++i)
     if (!compare_call(o, i, got, c->equal, &r)) r.verdict = GF_FAILED;
+  if (r.verdict == GF_PASS && !compare_repeat(g, got, &r)) r.verdict = GF_FAILED;
+  if (r.verdict == GF_PASS && c->other_threads && !compare_threads(g, c, got, &r)) r.verdict = GF_FAILED;
   release_answers(got);
   return r;
 }

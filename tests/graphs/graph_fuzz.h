@@ -117,8 +117,9 @@ typedef struct gf_check {
   bool equal; /* equal bits are promised */
   /* NULL, or a deliberate fault: tests prove with it that faults are found. false: nothing to break here. */
   bool (*sabotage)(ait_graph *g);
+  int32_t other_threads; /* not 0: with so many threads the bits must be the same */
 } gf_check;
-extern const gf_check gf_checks[]; /* ends with a NULL name; the single passes are added by gf_check_at */
+extern const gf_check gf_checks[]; /* ends with a NULL name; gf_check_at adds the single passes and the knobs of native */
 size_t gf_check_count(void);
 gf_check gf_check_at(size_t i);
 extern const gf_check gf_broken_checks[]; /* with sabotage */

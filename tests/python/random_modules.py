@@ -429,7 +429,7 @@ def batch_norm_of(n, kind):
     with torch.no_grad():
         norm.weight.normal_()
         norm.bias.normal_()
-    return norm
+    return norm.eval()
 
 
 @step
@@ -731,7 +731,7 @@ def write_case(folder, name, seed, module=None):
         return []
     args = inputs_of(seed, BATCHES[0])
     dims = tuple({0: Dim("batch", min=1, max=64)} for _ in args)
-    train = [m for m in module.modules() if isinstance(m, nn.BatchNorm2d) and m.training]
+    train = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm) and m.training]
     try:
         reset(module)
         program = torch.export.export(module, args, dynamic_shapes=(dims,), strict=False)

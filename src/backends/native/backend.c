@@ -39,9 +39,17 @@ static const char *unplanned(const ait_region *r, uint32_t value) {
   return NULL;
 }
 
+/* The first refusal goes before what is only noted: callers show the first note as the reason. */
 static void refuse(ait_support *out, uint32_t node, const char *code, const char *reason, const char *name) {
+  bool first = out->supported;
   out->supported = false;
+  if (first && out->note_count > 0 && out->note_count == out->note_capacity) --out->note_count;
+  uint32_t count = out->note_count;
   note(out, node, code, "%s: '%s'", reason, name != NULL ? name : "");
+  if (!first || out->note_count == count) return;
+  ait_support_note decisive = out->notes[count];
+  memmove(&out->notes[1], &out->notes[0], count * sizeof *out->notes);
+  out->notes[0] = decisive;
 }
 
 typedef struct operand_check {

@@ -2,10 +2,12 @@
 
 enum { DEPTH_LIMIT = 100, GUARD_LIMIT = 16, NAME_LIMIT = 64 };
 
-/* An operand: a size, or something that is none (a float, a truth value, a string): then known is false. */
+/* An operand: a size, or something that is none (a float, a truth value, a string): then known is false. A float may be `real`:
+ * dim * num / den, without rounding in double for every size below 2^33 (den is a power of two, or the quotient is rounded at once). */
 typedef struct operand {
   ait_dim dim;
-  bool known;
+  bool known, real;
+  int64_t num, den;
 } operand;
 
 typedef struct reader {
@@ -55,6 +57,71 @@ static ait_status constant(reader *r, int64_t value, operand *out) {
   return ait_dim_const(r->graph, value, &out->dim);
 }
 
+/* ---- floats that are fractions of sizes: a scale factor of an image ----------------------------------------------------------------*/
+enum { FRACTION_BITS = 20 };
+
+static ait_status real_constant(reader *r, double value, operand *out) {
+  double scaled = value * (double)(1 << FRACTION_BITS);
+  *out = nothing;
+  if (!(value >= 0 && value <= (double)(1 << FRACTION_BITS)) || scaled != (double)(int64_t)scaled)
+    return AIT_OK; /* 1.3 is no such fraction */
+  *out = (operand){.real = true, .num = (int64_t)scaled, .den = 1 << FRACTION_BITS};
+  while (out->num % 2 == 0 && out->den > 1) out->num /= 2, out->den /= 2;
+  return ait_dim_const(r->graph, 1, &out->dim);
+}
+
+static bool is_dyadic(const operand *a) { return a->real && (a->den & (a->den - 1)) == 0; }
+
+static ait_status multiply_real(reader *r, operand a, operand b, operand *out) {
+  int64_t one;
+  *out = nothing;
+  if (!is_dyadic(&a) || !is_dyadic(&b)) return AIT_OK;
+  if (ait_dim_is_const(r->graph, b.dim, &one) && one == 1) {
+    operand swap = a;
+    a = b;
+    b = swap;
+  }
+  if (!ait_dim_is_const(r->graph, a.dim, &one) || one != 1) return AIT_OK;
+  int64_t num = a.num * b.num, den = a.den * b.den; /* at most 2^40 each */
+  if (num > 1 << FRACTION_BITS || den > 1 << FRACTION_BITS) return AIT_OK;
+  *out = (operand){.dim = b.dim, .real = true, .num = num, .den = den};
+  return AIT_OK;
+}
+
+/* Rounded to an integer: down (which is towards zero here), or up. */
+static ait_status round_real(reader *r, ait_dim_op op, operand a, operand *out) {
+  int64_t min, max;
+  operand size = {.dim = a.dim, .known = true}, factor = nothing;
+  *out = nothing;
+  if (!a.real) return AIT_OK;
+  ait_dim_range(r->graph, a.dim, &min, &max);
+  if (min < 0) return AIT_OK;
+  AIT_TRY(constant(r, a.num, &factor));
+  AIT_TRY(combine(r, AIT_DIM_MUL, size, factor, &size));
+  AIT_TRY(constant(r, a.den, &factor));
+  return combine(r, op, size, factor, out);
+}
+
+/* *out_is: the head is one of these. */
+static ait_status apply_real(reader *r, const char *head, const operand *args, int count, operand *out, bool *out_is) {
+  int64_t divisor;
+  *out_is = true;
+  if (!strcmp(head, "ToFloat") && count == 1) {
+    if (args[0].known) *out = (operand){.dim = args[0].dim, .real = true, .num = 1, .den = 1};
+    return AIT_OK;
+  }
+  if (!strcmp(head, "IntTrueDiv") && count == 2) {
+    bool fits = args[0].known && args[1].known && ait_dim_is_const(r->graph, args[1].dim, &divisor) && divisor > 0 && divisor <= INT32_MAX;
+    if (fits) *out = (operand){.dim = args[0].dim, .real = true, .num = 1, .den = divisor};
+    return AIT_OK;
+  }
+  if (!strcmp(head, "Mul") && count == 2 && (args[0].real || args[1].real)) return multiply_real(r, args[0], args[1], out);
+  if ((!strcmp(head, "TruncToInt") || !strcmp(head, "FloorToInt")) && count == 1) return round_real(r, AIT_DIM_FLOORDIV, args[0], out);
+  if (!strcmp(head, "CeilToInt") && count == 1) return round_real(r, AIT_DIM_CEILDIV, args[0], out);
+  *out_is = false;
+  return AIT_OK;
+}
+
 /* ---- calls -----------------------------------------------------------------------------------------------------------------------*/
 
 /* Heads with a meaning in integers. A head of more than two arguments is applied from the left. */
@@ -85,7 +152,10 @@ static ait_status shift(reader *r, ait_dim_op op, operand a, operand b, operand 
 }
 
 static ait_status apply(reader *r, const char *head, const operand *args, int count, operand *out) {
+  bool done;
   *out = nothing;
+  AIT_TRY(apply_real(r, head, args, count, out, &done));
+  if (done) return AIT_OK;
   if (strcmp(head, "Identity") == 0 && count == 1) {
     *out = args[0];
   } else if (strcmp(head, "ModularIndexing") == 0 && count == 3) {
@@ -146,7 +216,7 @@ static ait_status parse_call(reader *r, const char *head, operand *out) {
   enum { ARG_LIMIT = 256 };
   operand args[ARG_LIMIT];
   int count = 0;
-  bool is_symbol = strcmp(head, "Symbol") == 0, is_integer = strcmp(head, "Integer") == 0;
+  bool is_symbol = strcmp(head, "Symbol") == 0, is_float = strcmp(head, "Float") == 0, is_integer = strcmp(head, "Integer") == 0;
   *out = nothing;
   while (!r->broken && !take(r, ")")) {
     const char *text;
@@ -158,6 +228,7 @@ static ait_status parse_call(reader *r, const char *head, operand *out) {
     }
     if (take_string(r, &text, &length)) {
       if (is_symbol) AIT_TRY(symbol(r, text, length, &arg));
+      if (is_float) AIT_TRY(real_constant(r, ait_parse_double(text, NULL), &arg)); /* stops at the quote */
       args[count++] = arg;
     } else if (!take_keyword(r)) {
       AIT_TRY(parse_sum(r, &arg));
@@ -166,7 +237,7 @@ static ait_status parse_call(reader *r, const char *head, operand *out) {
     if (!take(r, ",") && *r->at != ')') broken(r);
   }
   if (r->broken) return AIT_OK;
-  if (is_symbol || is_integer) {
+  if (is_symbol || is_integer || is_float) {
     if (count == 1) *out = args[0];
     return AIT_OK;
   }

@@ -64,6 +64,11 @@ static void test_values(void **state) {
       {"s0**2", 49},
       {"-s0 + 10", 3},
       {"Max(1, s1)", 3},
+      {"TruncToInt(Mul(Float('0.5', precision=53), ToFloat(Symbol('s0', integer=True))))", 3},
+      {"Max(Integer(1), TruncToInt(Mul(Float('1.75', precision=53), ToFloat(Symbol('s0', integer=True)))))", 12},
+      {"FloorToInt(Mul(ToFloat(Symbol('s0')), Float('0.25', precision=53)))", 1},
+      {"CeilToInt(IntTrueDiv(Symbol('s0'), Integer(3)))", 3},
+      {"TruncToInt(IntTrueDiv(Symbol('s0'), Integer(3)))", 2},
       {"((-1) + s0) // 2", 3},
   };
   for (size_t i = 0; i < AIT_COUNT(cases); ++i) {
@@ -78,7 +83,15 @@ static void test_unknown(void **state) {
   (void)state;
   static const char *const texts[] = {
       "Float('0.5', precision=53)",
-      "TruncToInt(Mul(Float('0.5', precision=53), ToFloat(Symbol('s0', integer=True))))",
+      "Mul(Float('0.5', precision=53), ToFloat(Symbol('s0', integer=True)))",
+      "TruncToInt(Mul(Float('1.3', precision=53), ToFloat(Symbol('s0', integer=True))))",
+      "TruncToInt(Mul(Float('-0.5', precision=53), ToFloat(Symbol('s0', integer=True))))",
+      "TruncToInt(Mul(Float('1e300', precision=53), ToFloat(Symbol('s0', integer=True))))",
+      "TruncToInt(Mul(Float('nan', precision=53), ToFloat(Symbol('s0', integer=True))))",
+      "TruncToInt(ToFloat(Add(Symbol('s0'), Integer(-9))))",
+      "TruncToInt(Mul(IntTrueDiv(Symbol('s0'), Integer(3)), Float('0.5', precision=53)))",
+      "TruncToInt(IntTrueDiv(Symbol('s0'), Integer(0)))",
+      "RoundToInt(Mul(Float('0.5', precision=53), ToFloat(Symbol('s0', integer=True))))",
       "IntTrueDiv(Symbol('s0'), Integer(2))",
       "Piecewise(ExprCondPair(Symbol('s0'), StrictGreaterThan(Symbol('s0'), Symbol('s1'))), ExprCondPair(Symbol('s1'), true))",
       "Pow(Symbol('s0'), Integer(-1))",
