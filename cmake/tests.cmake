@@ -27,6 +27,13 @@ if(TARGET ait_cli)
   # The report's page in a browser, where there is one.
   add_test(NAME cli/report_page COMMAND ${PROJECT_SOURCE_DIR}/tests/cli/report_page_test.sh $<TARGET_FILE:ait_cli> ${PROJECT_SOURCE_DIR}/tests/data)
   set_tests_properties(cli/report_page PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+  # Programs that hold one kind of meaning each, with PyTorch's answers (tests/data/kinds).
+  foreach(options "reference" "reference --passes=core" "native" "eager")
+    string(REPLACE " " ";" words ${options})
+    string(REGEX REPLACE "[^a-z]+" "_" part ${options})
+    add_test(NAME kinds/${part} COMMAND $<TARGET_FILE:ait_cli> verify --cases ${PROJECT_SOURCE_DIR}/tests/data/kinds --backend ${words})
+    set_tests_properties(kinds/${part} PROPERTIES TIMEOUT 300)
+  endforeach()
 endif()
 # The installation test takes what there is to install.
 add_custom_target(ait_tests DEPENDS ${test_targets} ait ait_rt $<TARGET_NAME_IF_EXISTS:ait_cli>)

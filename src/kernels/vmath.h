@@ -159,7 +159,7 @@ INLINE vf v_tanh(vf x) {
   p = p * s + v_c(-0.05395940591f);
   p = p * s + v_c(0.1333330428f);
   p = p * s + v_c(-0.3333333318f);
-  vf y = v_sel(a < v_c(0.625f), p * s * x + x, v_or(big, v_sign_bit(x)));
+  vf y = v_or(v_sel(a < v_c(0.625f), p * s * a + a, big), v_sign_bit(x)); /* -0 gives -0 */
   return v_sel(x != x, x, y);
 }
 /* |x| < 1: odd polynomial; else 1 - exp(-g(|x|)). */

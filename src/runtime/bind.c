@@ -77,9 +77,10 @@ static ait_status bind_symbol(binder *b, place p, uint32_t symbol, int64_t value
   char what[64], so[96] = "";
   describe(p, got, what, sizeof what);
   if (value != got) snprintf(so, sizeof so, ", so %.32s is %lld", s->name, (long long)value);
-  bool below = value < s->min;
-  return refuse(p.input, ait_error(AIT_CODE_INVALID_ARGUMENT, "%s%s, %s %lld (symbol %s)", what, so,
-                                   below ? "below the minimum" : "above the maximum", (long long)(below ? s->min : s->max), s->name));
+  char max[24] = "infinity";
+  if (s->max != INT64_MAX) snprintf(max, sizeof max, "%lld", (long long)s->max);
+  return refuse(p.input, ait_error(AIT_CODE_INVALID_ARGUMENT, "%s%s, outside its range %lld to %s (symbol %s)", what, so, (long long)s->min,
+                                   max, s->name));
 }
 
 /* The input whose bare dimension or number gave a symbol its value, for the message. */
@@ -102,15 +103,33 @@ static void name_source(const binder *b, uint32_t symbol, char *out, size_t size
   }
 }
 
+/* Appends "; s0 is 7 from dimension 0 of input 'x'" for each symbol of the expression that `out` does not tell of yet. */
+static void tell_symbols(const binder *b, ait_dim expression, char *out, size_t size) {
+  ait_dim stack[64] = {expression};
+  for (int depth = 1; depth > 0;) {
+    const ait_dim_expr *e = &b->region->dims[stack[--depth]];
+    if (e->op == AIT_DIM_SYMBOL) {
+      char text[240], source[128];
+      name_source(b, e->a, source, sizeof source);
+      snprintf(text, sizeof text, "; %.32s is %lld%s", b->region->symbols[e->a].name, (long long)b->symbols[e->a], source);
+      if (!strstr(out, text)) snprintf(out + strlen(out), size - strlen(out), "%s", text);
+    } else if (e->op != AIT_DIM_CONST && e->op != AIT_DIM_UNKNOWN && depth + 2 <= (int)AIT_COUNT(stack)) {
+      stack[depth++] = e->b;
+      stack[depth++] = e->a;
+    }
+  }
+}
+
 static ait_status differs(const binder *b, place p, ait_dim expression, int64_t got, int64_t want) {
   const ait_dim_expr *e = &b->region->dims[expression];
-  char what[64], text[128], source[128] = "";
+  char what[64], text[128], source[512] = "";
   describe(p, got, what, sizeof what);
   if (e->op == AIT_DIM_CONST) {
     return refuse(p.input, ait_error(AIT_CODE_INVALID_ARGUMENT, "%s, but export fixed it at %lld", what, (long long)want));
   }
   ait_region_dim_text(b->region, expression, text, sizeof text);
   if (e->op == AIT_DIM_SYMBOL) name_source(b, e->a, source, sizeof source);
+  else tell_symbols(b, expression, source, sizeof source);
   return refuse(p.input, ait_error(AIT_CODE_INVALID_ARGUMENT, "%s, must be %lld (%s%s)", what, (long long)want, text, source));
 }
 
@@ -235,11 +254,14 @@ static ait_status check_guards(const binder *b) {
     /* A guard over sizes that depend on data is an assertion in the graph, too, and is checked there. */
     if (!ait_dim_eval(r->dims, b->symbols, g->left, &left) || !ait_dim_eval(r->dims, b->symbols, g->right, &right)) continue;
     if (holds(g->op, left, right)) continue;
-    char lhs[96], rhs[96];
+    char lhs[96], rhs[96], where[512] = "";
     ait_region_dim_text(r, g->left, lhs, sizeof lhs);
     ait_region_dim_text(r, g->right, rhs, sizeof rhs);
-    return ait_error(AIT_CODE_INVALID_ARGUMENT, "the model requires %s %s %s, but these inputs give %lld and %lld%s%s%s", lhs, signs[g->op],
-                     rhs, (long long)left, (long long)right, g->text ? " (guard: " : "", g->text ? g->text : "", g->text ? ")" : "");
+    tell_symbols(b, g->left, where, sizeof where);
+    tell_symbols(b, g->right, where, sizeof where);
+    return ait_error(AIT_CODE_INVALID_ARGUMENT, "the model requires %s %s %s, but these inputs give %lld and %lld%s%s%s%s", lhs,
+                     signs[g->op], rhs, (long long)left, (long long)right, where, g->text ? " (guard: " : "", g->text ? g->text : "",
+                     g->text ? ")" : "");
   }
   return AIT_OK;
 }

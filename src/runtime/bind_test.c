@@ -39,23 +39,25 @@ static void test_sizes(void **state) {
   assert_int_equal(s[2], 2); /* solved from 2*free + 3 == 7 */
 
   in[0] = tensor(AIT_F32, 2, 65, 3);
-  refuse(&r, in, 4, "input 'x': dimension 0 is 65, above the maximum 64 (symbol s0)");
+  refuse(&r, in, 4, "input 'x': dimension 0 is 65, outside its range 2 to 64 (symbol s0)");
   in[0] = tensor(AIT_F32, 2, 1, 3);
-  refuse(&r, in, 4, "input 'x': dimension 0 is 1, below the minimum 2 (symbol s0)");
+  refuse(&r, in, 4, "input 'x': dimension 0 is 1, outside its range 2 to 64 (symbol s0)");
   in[0] = tensor(AIT_F32, 2, 5, 4);
   refuse(&r, in, 4, "input 'x': dimension 1 is 4, but export fixed it at 3");
   in[0] = tensor(AIT_F32, 2, 6, 3);
-  refuse(&r, in, 4, "input 'y': dimension 0 is 10, must be 12 (2*s0)");
+  refuse(&r, in, 4, "input 'y': dimension 0 is 10, must be 12 (2*s0; s0 is 6 from dimension 0 of input 'x')");
   in[0] = tensor(AIT_F32, 2, 5, 3);
   in[2] = tensor(AIT_F32, 1, 8, 0);
   refuse(&r, in, 4, "input 'z': dimension 0 is 8, which cannot be 2*free + 3");
   in[2] = tensor(AIT_F32, 1, 23, 0);
-  refuse(&r, in, 4, "input 'z': dimension 0 is 23, so free is 10, above the maximum 9 (symbol free)");
+  refuse(&r, in, 4, "input 'z': dimension 0 is 23, so free is 10, outside its range 1 to 9 (symbol free)");
   in[2] = tensor(AIT_F32, 1, 7, 0);
   in[3] = number(101);
-  refuse(&r, in, 4, "input 'n': is 101, above the maximum 100 (symbol n)");
+  refuse(&r, in, 4, "input 'n': is 101, outside its range 0 to 100 (symbol n)");
   in[3] = number(5);
-  refuse(&r, in, 4, "the model requires n != s0, but these inputs give 5 and 5 (guard: Ne(n, s0))");
+  refuse(&r, in, 4,
+         "the model requires n != s0, but these inputs give 5 and 5; n is 5 from input 'n'; s0 is 5 from dimension 0 of input 'x' (guard: "
+         "Ne(n, s0))");
   refuse(&r, in, 3, "3 inputs given, the model takes 4");
 }
 

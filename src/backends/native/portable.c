@@ -21,11 +21,23 @@ typedef struct portable_args {
   ait_ref_value *results;          /* scratch for the call */
 } portable_args;
 
+/* Tensors of a list that are views of operands would outlive the memory of these: they become copies. */
+static ait_status own_items(ait_allocator a, ait_ref_value *v) {
+  for (uint32_t i = 0; v->type == AIT_TYPE_TENSOR_LIST && i < v->as.list.count; ++i) {
+    ait_tensor *item = &v->as.list.items[i], copy;
+    if (item->storage != NULL || item->data == NULL) continue;
+    AIT_TRY(ait_tensor_cast(a, item, item->dtype, &copy));
+    *item = copy;
+  }
+  return AIT_OK;
+}
+
 static ait_status store_result(const portable_args *a, uint32_t i) {
   ait_ref_value *got = &a->results[i];
   const portable_port *want = &a->ports[i];
   if (want->value == NAT_NONE) return AIT_OK;
   if (a->region->values[want->value].type != AIT_TYPE_TENSOR) { /* stays in the table until the next run */
+    AIT_TRY(own_items(a->plan->list_allocator, got));
     ait_ref_value_release(a->plan->list_allocator, &a->plan->values[want->value]);
     a->plan->values[want->value] = *got;
     *got = (ait_ref_value){0};

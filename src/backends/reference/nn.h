@@ -12,6 +12,14 @@ static inline bool ait_nn_is(const ait_ref_call *call, const char *op) { return 
 static inline bool ait_nn_starts(const ait_ref_call *call, const char *prefix) {
   return strncmp(call->node->op, prefix, strlen(prefix)) == 0;
 }
+/* The value as the integer dtype holds it: 0 - 1 is 255 in uint8. Composite operators of integers compute their parts so. Floats:
+ * unchanged. */
+static inline double ait_nn_wrap(ait_dtype dtype, double v) {
+  if (!ait_dtype_is_integer(dtype) || dtype == AIT_U64) return v;
+  int64_t element = 0;
+  ait_element_set_i64(&element, dtype, (int64_t)v);
+  return (double)ait_element_i64(&element, dtype);
+}
 static inline int64_t ait_nn_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t ait_nn_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline const double *ait_nn_data(const ait_tensor *t) { return (const double *)t->data; }

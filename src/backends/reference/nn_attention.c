@@ -39,7 +39,8 @@ static void add_mask(const attention *a, const int64_t *index, int64_t row, doub
   ait_nn_load((const char *)m->data + offset * (int64_t)ait_dtype_size(m->dtype), m->dtype, step, a->keys, buffer);
   bool keep = m->dtype == AIT_BOOL;
   for (int64_t j = 0; j < a->keys; ++j) {
-    if (!keep) scores[j] += buffer[j];
+    /* in single precision, as the spelled-out graph: large negative numbers wipe out what is below their last bit */
+    if (!keep) scores[j] = a->call->fp64 || m->dtype == AIT_F64 ? scores[j] + buffer[j] : (double)(float)(scores[j] + buffer[j]);
     else if (buffer[j] == 0) scores[j] = -INFINITY;
   }
 }

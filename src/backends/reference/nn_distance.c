@@ -356,6 +356,11 @@ ait_status ait_ref_row_distance(ait_ref_call *call) {
   ait_tensor x = {0}, y = {0}, out = {0};
   ait_status status;
   AIT_GOTO(row_pairs(call, dim, &x, &y, &d, shape, &rank));
+  const ait_tensor *first, *second;
+  AIT_GOTO(ait_ref_tensor(call, 0, &first));
+  AIT_GOTO(ait_ref_tensor(call, 1, &second));
+  ait_dtype dtype = ait_dtype_promote(first->dtype, second->dtype);
+  bool whole = ait_dtype_is_integer(dtype);
   int64_t n = rank ? shape[d] : 1, kept[AIT_MAX_RANK];
   int32_t out_rank = 0;
   for (int32_t e = 0; e < rank; ++e)
@@ -367,8 +372,11 @@ ait_status ait_ref_row_distance(ait_ref_call *call) {
     ait_nn_data_mut(&out)[r] = complex_distance((double _Complex *)x.data + r * n, (double _Complex *)y.data + r * n, n, eps, p);
   for (int64_t r = 0; !is_complex && r < ait_tensor_count(&out); ++r) {
     double *a = ait_nn_data_mut(&x) + r * n;
-    const double *b = ait_nn_data(&y) + r * n;
-    for (int64_t i = 0; !is_cosine && i < n; ++i) a[i] += eps; /* pairwise_distance adds it to the difference */
+    double *b = ait_nn_data_mut(&y) + r * n;
+    for (int64_t i = 0; !is_cosine && i < n; ++i) { /* pairwise_distance adds eps to the difference */
+      if (whole) a[i] = ait_nn_wrap(dtype, a[i] - b[i]), b[i] = 0;
+      a[i] += eps;
+    }
     ait_nn_data_mut(&out)[r] = is_cosine ? cosine(a, b, n, eps) : distance(a, b, n, p);
   }
   status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, AIT_F32), &out);

@@ -1,6 +1,8 @@
 /* Losses. reduction: 0 none, 1 mean, 2 sum. */
 #include "backends/reference/nn.h"
 
+#include <float.h>
+
 enum { REDUCE_NONE, REDUCE_MEAN, REDUCE_SUM };
 
 /* Result 0 from the losses of each element: all of them, or reduced; the mean divides by `weight`. */
@@ -34,9 +36,10 @@ static double huber(double x, double y, const double *p) {
   double d = fabs(x - y);
   return d <= p[0] ? 0.5 * d * d : p[0] * (d - 0.5 * p[0]);
 }
+/* p[0]: the largest number of the dtype; beyond it torch's exponential overflows */
 static double soft_margin(double x, double y, const double *p) {
-  AIT_UNUSED(p);
   double z = -x * y;
+  if (exp(z) > p[0]) return INFINITY;
   return z > 0 ? z + log1p(exp(-z)) : log1p(exp(z));
 }
 static double hinge_embedding(double x, double y, const double *p) {
@@ -128,6 +131,13 @@ static const loss_row loss_rows[] = {
     {"aten.binary_cross_entropy", bce, 3, NO, 2},
 };
 
+static ait_status largest_number(const ait_ref_call *call, double *out) {
+  const ait_tensor *t;
+  AIT_TRY(ait_ref_tensor(call, 0, &t));
+  *out = t->dtype == AIT_F16 ? 65504 : t->dtype == AIT_F64 ? DBL_MAX : FLT_MAX; /* bfloat16 has the range of float32 */
+  return AIT_OK;
+}
+
 /* The losses of the table */
 ait_status ait_ref_elementwise_loss(ait_ref_call *call) {
   for (size_t i = 0; i < AIT_COUNT(loss_rows); ++i) {
@@ -136,6 +146,7 @@ ait_status ait_ref_elementwise_loss(ait_ref_call *call) {
     double param = 0;
     AIT_TRY(ait_ref_int(call, loss_rows[i].reduction, &reduction));
     if (loss_rows[i].param != NO) AIT_TRY(ait_ref_float(call, loss_rows[i].param, &param));
+    if (loss_rows[i].fn == soft_margin) AIT_TRY(largest_number(call, &param));
     return run_each(call, loss_rows[i].fn, &param, reduction, loss_rows[i].weight);
   }
   return ait_ref_error(call, AIT_CODE_INTERNAL, "no such loss");
@@ -447,14 +458,22 @@ ait_status ait_ref_cosine_embedding(ait_ref_call *call) {
   AIT_GOTO(ait_nn_arg_expanded(call, 0, rank, shape, &x));
   AIT_GOTO(ait_nn_arg_expanded(call, 1, rank, shape, &y));
   AIT_GOTO(ait_nn_arg(call, 2, &each));
+  ait_dtype dtype = ait_dtype_promote(t[0]->dtype, t[1]->dtype);
+  const ait_tensor *target;
+  AIT_GOTO(ait_ref_tensor(call, 2, &target));
+  double minus_one = ait_nn_wrap(target->dtype, -1);
   int64_t n = rank ? shape[rank - 1] : 1, rows_count = ait_tensor_count(&each);
   if (rows_count * n != ait_tensor_count(&x)) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "targets do not fit the input"));
   for (int64_t r = 0; r < rows_count; ++r) {
     const double *a = ait_nn_data(&x) + r * n, *b = ait_nn_data(&y) + r * n;
     double ab = 0, aa = 1e-12, bb = 1e-12, *e = ait_nn_data_mut(&each) + r; /* torch's EPSILON in the squares */
-    for (int64_t i = 0; i < n; ++i) ab += a[i] * b[i], aa += a[i] * a[i], bb += b[i] * b[i];
+    for (int64_t i = 0; i < n; ++i) {
+      ab += ait_nn_wrap(dtype, a[i] * b[i]);
+      aa += ait_nn_wrap(t[0]->dtype, a[i] * a[i]);
+      bb += ait_nn_wrap(t[1]->dtype, b[i] * b[i]);
+    }
     double cosine = ab / sqrt(aa * bb);
-    *e = *e == 1 ? 1 - cosine : *e == -1 ? fmax(0, cosine - margin) : 0;
+    *e = *e == 1 ? 1 - cosine : *e == minus_one ? fmax(0, cosine - margin) : 0;
   }
   status = reduce(call, reduction, &each, (double)rows_count, t[0]->dtype);
 cleanup:
@@ -464,10 +483,11 @@ cleanup:
   return status;
 }
 
-static double pair_distance(const double _Complex *x, const double _Complex *y, int64_t n, double p, double eps) {
+static double pair_distance(ait_dtype dtype, const double _Complex *x, const double _Complex *y, int64_t n, double p, double eps) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) {
-    double d = ait_nn_modulus(x[i] - y[i] + eps);
+    double _Complex difference = ait_dtype_is_integer(dtype) ? ait_nn_wrap(dtype, __real__(x[i] - y[i])) : x[i] - y[i];
+    double d = ait_nn_modulus(difference + eps);
     sum = isinf(p) ? fmax(sum, d) : sum + (p == 2 ? d * d : pow(d, p));
   }
   return isinf(p) ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / p);
@@ -495,8 +515,8 @@ ait_status ait_ref_triplet_margin(ait_ref_call *call) {
   for (int64_t r = 0; r < ait_tensor_count(&each); ++r) {
     const double _Complex *a = (double _Complex *)x[0].data + r * n, *b = (double _Complex *)x[1].data + r * n,
                           *c = (double _Complex *)x[2].data + r * n;
-    double positive = pair_distance(a, b, n, p, eps), negative = pair_distance(a, c, n, p, eps);
-    if (swap) negative = fmin(negative, pair_distance(b, c, n, p, eps));
+    double positive = pair_distance(t[0]->dtype, a, b, n, p, eps), negative = pair_distance(t[0]->dtype, a, c, n, p, eps);
+    if (swap) negative = fmin(negative, pair_distance(t[0]->dtype, b, c, n, p, eps));
     ait_nn_data_mut(&each)[r] = fmax(0, margin + positive - negative);
   }
   status = reduce(call, reduction, &each, (double)ait_tensor_count(&each), t[0]->dtype);

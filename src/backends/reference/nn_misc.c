@@ -209,6 +209,7 @@ ait_status ait_ref_trapezoid(ait_ref_call *call) {
   const ait_tensor *t;
   ait_tensor y = {0}, x = {0}, out = {0};
   double dx = 1;
+  ait_dtype whole_x = AIT_DTYPE_NONE; /* of x, where it is an integer */
   int64_t dim, shape[AIT_MAX_RANK];
   int32_t d;
   ait_status status;
@@ -223,6 +224,7 @@ ait_status ait_ref_trapezoid(ait_ref_call *call) {
     const ait_tensor *tx;
     AIT_GOTO(ait_ref_tensor(call, 1, &tx));
     ait_tensor v = *tx;
+    if (ait_dtype_is_integer(tx->dtype)) whole_x = tx->dtype;
     if (tx->rank == 1 && t->rank > 1) { /* one spacing for all lines */
       for (int32_t e = 0; e < t->rank; ++e) v.shape[e] = 1, v.strides[e] = 0;
       v.rank = t->rank, v.shape[d] = tx->shape[0], v.strides[d] = tx->strides[0];
@@ -236,13 +238,23 @@ ait_status ait_ref_trapezoid(ait_ref_call *call) {
     if (e != d || cumulative) shape[rank++] = e == d ? steps : t->shape[e];
   AIT_GOTO(ait_nn_zeros(call, AIT_C128, rank, shape, &out));
   const double _Complex *ys = y.data, *xs = x.data;
+  bool whole = ait_dtype_is_integer(t->dtype);
   double _Complex *sums = out.data;
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < inner; ++i) {
       double _Complex sum = 0;
+      if (whole && !spaced && !cumulative && n > 0) { /* torch takes half of the ends from the sum of all: only their sum wraps */
+        double ends = __real__(ys[o * n * inner + i] + ys[(o * n + n - 1) * inner + i]);
+        sum = (ends - ait_nn_wrap(t->dtype, ends)) / 2 * dx;
+      }
       for (int64_t k = 0; k < steps; ++k) {
         int64_t at = (o * n + k) * inner + i;
-        sum += (ys[at] + ys[at + inner]) / 2 * (spaced ? xs[at + inner] - xs[at] : dx);
+        double _Complex pair = ys[at] + ys[at + inner], width = spaced ? xs[at + inner] - xs[at] : dx;
+        if (whole && (spaced || cumulative)) pair = ait_nn_wrap(t->dtype, __real__(pair));
+        if (whole_x) width = ait_nn_wrap(whole_x, __real__(width));
+        pair *= width;
+        if (whole && whole_x) pair = ait_nn_wrap(ait_dtype_promote(t->dtype, whole_x), __real__(pair));
+        sum += pair / 2;
         if (cumulative) sums[(o * steps + k) * inner + i] = sum;
       }
       if (!cumulative) sums[o * inner + i] = sum;

@@ -283,7 +283,8 @@ ait_status ait_ref_fake_quant(ait_ref_call *call) {
   double *x = a.x.data;
   for (int64_t i = 0; i < ait_tensor_count(&a.x); ++i) {
     int64_t b = block_of(&a, index);
-    double scale = ait_nn_data(&a.scale)[b], zero = a.zero.data ? ait_nn_data(&a.zero)[b] : 0, inverse = round_to(a.compute, 1 / scale);
+    double scale = round_to(a.compute, ait_nn_data(&a.scale)[b]), zero = a.zero.data ? ait_nn_data(&a.zero)[b] : 0,
+           inverse = round_to(a.compute, 1 / scale);
     double q = nearbyint(round_to(a.compute, round_to(a.compute, x[i] * inverse) + zero)), low = (double)a.low, high = (double)a.high;
     ((uint8_t *)mask.data)[i] = q >= low && q <= high;
     x[i] = ((q < low ? low : q > high ? high : q) - zero) * scale;

@@ -1,4 +1,5 @@
 /* Resampling: upsample (nearest, linear, cubic, antialiased linear, cubic and Lanczos), grid_sampler, pixel and channel shuffles. */
+#include "backends/reference/blocks.h"
 #include "backends/reference/nn.h"
 
 enum { DIMS = 3 };
@@ -261,7 +262,8 @@ enum { GRID_LINEAR, GRID_NEAREST, GRID_CUBIC };
 
 typedef struct grid {
   int64_t mode, padding;
-  bool align;
+  bool align, half; /* half: coordinates are float16 or bfloat16 */
+  ait_dtype dtype;
   int32_t dims;
   int64_t channels, in[DIMS], points; /* points: per sample */
   const double *x, *g;
@@ -282,9 +284,27 @@ static double place(const grid *g, double x, int64_t n) {
   return x;
 }
 
+static double in_half(const grid *g, double v) {
+  if (g->half) ait_ref_round_to(g->dtype, 1, &v);
+  return v;
+}
+
+/* The position in a dim of n elements. Halves round after each operation: a pixel is little against their steps, so the sources depend on
+ * it. torch's kernel for images multiplies by half the size, that for volumes does not. */
+static double position(const grid *g, double coordinate, int64_t n) {
+  if (!g->half) return g->align ? (coordinate + 1) / 2 * (double)(n - 1) : ((coordinate + 1) * (double)n - 1) / 2;
+  double x = in_half(g, coordinate + 1), size = in_half(g, (double)(g->align ? n - 1 : n));
+  if (g->dims == 2) {
+    x = in_half(g, x * in_half(g, size / 2));
+    return g->align ? x : in_half(g, x - 0.5);
+  }
+  if (g->align) return in_half(g, in_half(g, x / 2) * size);
+  return in_half(g, in_half(g, in_half(g, x * size) - 1) / 2);
+}
+
 /* Index and weight of up to 4 sources of one coordinate; index -1: outside, counts as zero. */
 static int grid_taps(const grid *g, double coordinate, int64_t n, int64_t *index, double *w) {
-  double x = g->align ? (coordinate + 1) / 2 * (double)(n - 1) : ((coordinate + 1) * (double)n - 1) / 2;
+  double x = position(g, coordinate, n);
   if (g->mode != GRID_CUBIC) x = place(g, x, n);
   int taps;
   if (!isfinite(x) && g->mode != GRID_NEAREST) {
@@ -301,7 +321,7 @@ static int grid_taps(const grid *g, double coordinate, int64_t n, int64_t *index
     taps = 2;
     double base = floor(x);
     index[0] = (int64_t)base, index[1] = index[0] + 1;
-    w[1] = x - base, w[0] = 1 - w[1];
+    w[1] = in_half(g, x - base), w[0] = in_half(g, 1 - w[1]);
   } else {
     taps = 4;
     double base = floor(x);
@@ -331,7 +351,9 @@ static void sample_points(void *ctx, int64_t begin, int64_t end) {
         for (int b = 0; b < taps[1]; ++b)
           for (int e = 0; e < taps[2]; ++e) {
             if (index[0][a] < 0 || index[1][b] < 0 || index[2][e] < 0) continue;
-            sum += w[0][a] * w[1][b] * w[2][e] * x[(index[0][a] * g->in[1] + index[1][b]) * g->in[2] + index[2][e]];
+            double value = x[(index[0][a] * g->in[1] + index[1][b]) * g->in[2] + index[2][e]];
+            if (g->half) sum = in_half(g, sum + in_half(g, in_half(g, in_half(g, w[2][e] * w[1][b]) * w[0][a]) * value));
+            else sum += w[0][a] * w[1][b] * w[2][e] * value;
           }
       g->y[(sample * g->channels + c) * g->points + point] = sum;
     }
@@ -346,6 +368,8 @@ ait_status ait_ref_grid_sampler(ait_ref_call *call) {
   AIT_TRY(ait_ref_int(call, 2, &g.mode));
   AIT_TRY(ait_ref_int(call, 3, &g.padding));
   AIT_TRY(ait_ref_bool(call, 4, &g.align));
+  g.dtype = t->dtype;
+  g.half = t->dtype == AIT_F16 || t->dtype == AIT_BF16;
   g.dims = t->rank - 2;
   if ((g.dims != 2 && g.dims != 3) || where->rank != t->rank || where->shape[where->rank - 1] != g.dims || where->shape[0] != t->shape[0])
     return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input and grid do not fit together");

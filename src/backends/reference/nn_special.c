@@ -1,5 +1,6 @@
 /* Special functions in double: gamma and its kin, error functions, Bessel functions, orthogonal polynomials. Formulas: NIST Digital Library
  * of Mathematical Functions (DLMF); equation numbers stand at the functions. */
+#include "backends/reference/interp.h"
 #include "backends/reference/nn.h"
 
 /* ---- gamma
@@ -57,11 +58,16 @@ static double log_gamma(double x, const double *p) {
   return lgamma_r(x, &sign);
 }
 
-/* p[0]: the order; 5.15.2, 25.11.12 */
+/* p[0]: the order; 5.15.2, 25.11.12. p[1]: torch computes in double. Its trigamma reflects (5.5.3), so at the poles it gives the square of
+ * what rounding leaves of the sine. */
 static double polygamma(double x, const double *p) {
   if (p[0] == 0) return digamma(x, NULL);
   if (p[0] == 1 && x == INFINITY) return 0;
   if (p[0] == 1 && x == -INFINITY) return NAN;
+  if (p[0] == 1 && x <= 0 && x == floor(x)) {
+    double sine = p[1] != 0 ? sin(M_PI * x) : (double)sinf((float)M_PI * (float)x);
+    return M_PI * M_PI / (sine * sine);
+  }
   double v = tgamma(p[0] + 1) * zeta(p[0] + 1, x, NULL);
   return fmod(p[0], 2) == 0 ? -v : v;
 }
@@ -413,27 +419,26 @@ ait_status ait_ref_special(ait_ref_call *call) {
   return ait_ref_error(call, AIT_CODE_INTERNAL, "no such function");
 }
 
-/* polygamma(n, self), special_polygamma; mvlgamma(self, p), special_multigammaln */
-ait_status ait_ref_polygamma(ait_ref_call *call) {
-  bool multi = strstr(call->node->op, "polygamma") == NULL;
+/* polygamma(n, self), special_polygamma */
+static ait_status polygamma_of(ait_ref_call *call, uint32_t self, uint32_t order) {
   int64_t n;
-  AIT_TRY(ait_ref_int(call, multi ? 1 : 0, &n));
-  double p = (double)n;
-  return ait_nn_map1(call, multi ? 0 : 1, multi ? multi_log_gamma : polygamma, &p);
+  const ait_tensor *t;
+  AIT_TRY(ait_ref_int(call, order, &n));
+  AIT_TRY(ait_ref_tensor(call, self, &t));
+  double p[2] = {(double)n, t->dtype == AIT_F64};
+  return ait_nn_map1(call, self, polygamma, p);
+}
+ait_status ait_ref_polygamma(ait_ref_call *call) { return polygamma_of(call, 1, 0); }
+/* Its arguments stand the other way round. */
+ait_status ait_ref_polygamma_(ait_ref_call *call) {
+  AIT_TRY(polygamma_of(call, 0, 1));
+  return ait_ref_write_in_place(call);
 }
 
-/* polygamma_(self, n): the one in-place form whose arguments stand in another order */
-ait_status ait_ref_polygamma_inplace(ait_ref_call *call) {
-  const ait_tensor *t;
-  ait_tensor x;
-  int64_t n;
-  AIT_TRY(ait_ref_tensor(call, 0, &t));
-  AIT_TRY(ait_ref_int(call, 1, &n));
-  AIT_TRY(ait_nn_f64(call, t, &x));
-  double p = (double)n;
-  for (int64_t i = 0; i < ait_tensor_count(&x); ++i) ait_nn_data_mut(&x)[i] = polygamma(ait_nn_data(&x)[i], &p);
-  ait_status status = ait_tensor_copy(t, &x);
-  ait_tensor_release(&x);
-  if (!status) ait_ref_set_view(call, 0, t, t);
-  return status;
+/* mvlgamma(self, p), special_multigammaln */
+ait_status ait_ref_mvlgamma(ait_ref_call *call) {
+  int64_t dimension;
+  AIT_TRY(ait_ref_int(call, 1, &dimension));
+  double p = (double)dimension;
+  return ait_nn_map1(call, 0, multi_log_gamma, &p);
 }

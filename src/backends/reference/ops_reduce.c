@@ -351,8 +351,10 @@ ait_status ait_ref_sum_to_size(ait_ref_call *call) {
     if (!axes.reduced[d] && shape[d - lead] != t->shape[d])
       return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "size %lld is not %lld", (long long)t->shape[d], (long long)shape[d - lead]);
   }
-  ait_ref_domain domain = ait_ref_domain_of(t->dtype);
-  AIT_TRY(ait_ref_reduce(call, t, &axes, domain, for_domain(&sums, domain), &(ait_ref_reduce_result){t->dtype, domain}, 1, NULL));
+  ait_dtype dtype = ait_ref_result_dtype(call, 0); /* a sum of truth values is int64 */
+  if (dtype == AIT_DTYPE_NONE) dtype = t->dtype;
+  ait_ref_domain domain = ait_ref_domain_of(dtype);
+  AIT_TRY(ait_ref_reduce(call, t, &axes, domain, for_domain(&sums, domain), &(ait_ref_reduce_result){dtype, domain}, 1, NULL));
   ait_tensor *out = &call->results[0].as.tensor;
   for (int32_t d = 0; d < rank; ++d) out->shape[d] = out->shape[d + lead];
   out->rank = rank;

@@ -117,6 +117,20 @@ static ait_status back_symbols(ait_graph *g) {
 
 /* ---- guards ----------------------------------------------------------------------------------------------------------------------*/
 
+/* Whether the path of a guard is that of a leaf. The arguments that forward takes as *rest are leaves L['rest_0'], L['rest_1'] by their
+ * names in the signature, and L['rest'][0], L['rest'][1] in guards. */
+static bool same_path(const char *leaf, const char *path, size_t length) {
+  if (strlen(leaf) == length && memcmp(leaf, path, length) == 0) return true;
+  const char *bracket = memchr(path, ']', length), *end = path + length;
+  if (!bracket || bracket + 2 >= end || bracket[-1] != '\'' || bracket[1] != '[' || bracket[2] < '0' || bracket[2] > '9') return false;
+  size_t name = (size_t)(bracket - 1 - path), digits = 0;
+  while (bracket + 2 + digits < end && bracket[2 + digits] >= '0' && bracket[2 + digits] <= '9') ++digits;
+  const char *rest = bracket + 2 + digits; /* "]" and what follows */
+  if (rest >= end || *rest != ']' || strlen(leaf) != name + 1 + digits + 1 + (size_t)(end - rest)) return false;
+  return memcmp(leaf, path, name) == 0 && leaf[name] == '_' && memcmp(leaf + name + 1, bracket + 2, digits) == 0 &&
+         leaf[name + 1 + digits] == '\'' && memcmp(leaf + name + 2 + digits, rest, (size_t)(end - rest)) == 0;
+}
+
 /* L['x'].size()[1]: the shape of the user input whose path that is. */
 static bool find_local(void *ctx, const char *path, size_t length, int64_t axis, ait_dim *out) {
   const program *p = ctx;
@@ -126,8 +140,7 @@ static bool find_local(void *ctx, const char *path, size_t length, int64_t axis,
     if (input->kind != AIT_INPUT_USER || input->value == AIT_NO_INDEX || input->user_index < 0 ||
         (uint32_t)input->user_index >= p->leaf_count)
       continue;
-    const char *known = p->leaves[input->user_index].path;
-    if (strlen(known) != length || memcmp(known, path, length) != 0) continue;
+    if (!same_path(p->leaves[input->user_index].path, path, length)) continue;
     const ait_value_info *v = &g->values[input->value];
     if (axis >= 0 && v->type == AIT_TYPE_TENSOR && axis < v->rank) *out = v->shape[axis];
     else if (axis < 0 && v->type == AIT_TYPE_INT && v->scalar != AIT_NO_INDEX) *out = v->scalar;
