@@ -66,6 +66,17 @@ typedef struct ait_compare_options {
 AIT_API void ait_compare_options_init(ait_compare_options *options);
 AIT_API AIT_MUST_USE ait_status ait_compare_reports(const char *a_report, const char *b_report, const ait_compare_options *options,
                                                     char **out_json);
+/* Where a backend leaves the reference: the first node of the model, as the backend takes it, whose value is further off than ten times the
+ * reference's own rounding noise. `load` names model, backend, knobs and passes; the inputs are one call. *out_json: `agrees`, else node,
+ * operands, worst element, and the files of a reproducer. */
+typedef struct ait_debug_options {
+  uint32_t struct_size;
+  double rtol, atol;  /* 0: from rounding noise */
+  const char *output; /* writes a reproducer: OUTPUT.txt (graph), OUTPUT.npz (inputs), OUTPUT.expected.npz; NULL: none */
+} ait_debug_options;
+AIT_API void ait_debug_options_init(ait_debug_options *options);
+AIT_API AIT_MUST_USE ait_status ait_debug(const char *model_path, const ait_load_options *load, const ait_value *inputs, size_t input_count,
+                                          const ait_debug_options *options, char **out_json);
 /* This machine: CPU, features, caches, cores, as JSON. */
 AIT_API AIT_MUST_USE ait_status ait_machine(char **out_json);
 /* This machine's roofline with that many threads (0: all that this process may use), measured for about `seconds` (0: 0.5): what the native

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Golden tests of the command line: what the page of commands promises, on the bundled models.
-#   cli_test.sh AIT DATA PART     PART: usage, models, tune, faults
+#   cli_test.sh AIT DATA PART     PART: usage, models, debug, tune, faults
 set -u
 ait=$1
 data=$2
@@ -206,6 +206,30 @@ models_part() {
   expect 0 bench "$digits" --backend eager,native --min-time 0.05 --json
   json out
   says out 'time_over_first_low'
+}
+
+debug_part() {
+  expect 0 debug "$digits" --backend native -i "$images"
+  says out 'native agrees'
+  expect 1 debug "$digits" --backend null --size s40=3 -o found
+  narrow out
+  says out '^module  stem.1'
+  says out '= conv -> float32 \[3, 32, 8, 8\]'
+  says out '^worst element'
+  # the reproducer is a model like others
+  expect 1 verify found.txt -i found.npz --backend null --expect found.expected.npz
+  expect 0 verify found.txt -i found.npz --backend native --expect found.expected.npz
+  expect 0 opt found.txt
+  expect 1 debug "$digits" --backend null --json
+  json out
+  says out '"cause": *"node"'
+  [ -s ait-debug.txt ] || fail "no reproducer under the default name"
+  expect 2 debug "$digits"
+  error_form
+  expect 2 debug "$digits" --backend null --tolerance 5
+  expect 3 debug "$digits" --backend nosuch
+  error_form
+  hinted
 }
 
 tune_part() {
