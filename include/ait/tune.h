@@ -37,8 +37,12 @@ typedef struct ait_tune_options {
   const char *model_name;
   void (*progress)(void *ctx, const ait_tune_progress *event);
   void *progress_ctx;
-  const volatile bool *cancel; /* set from a signal handler: stops after the running trial with `cancelled` */
-  const char *weights;         /* as in ait_load_options */
+  /* "auto" (default): also plans whose parts, cut where modules meet, run on different backends, when several are here; "modules": always
+   * try them; "whole": never. */
+  const char *regions;
+  const char *const *module_backends; /* "MODULE=BACKEND", NULL-terminated: that module runs on that backend, whatever is fastest; NULL */
+  const volatile bool *cancel;        /* set from a signal handler: stops after the running trial with `cancelled` */
+  const char *weights;                /* as in ait_load_options */
 } ait_tune_options;
 AIT_API void ait_tune_options_init(ait_tune_options *options);
 

@@ -491,7 +491,8 @@ static ait_status decode_outputs(decoder *d, ait_region *r, int depth) {
     o->kind = (ait_output_kind)get_enum(d, LAST_OUTPUT_KIND);
     o->name = get_string(d, o->kind == AIT_OUTPUT_STATE, NULL);
     uint32_t index = get_u32(d);
-    if (o->kind == AIT_OUTPUT_INPUT ? index >= r->input_count : index != AIT_NO_INDEX && index >= r->output_count) d->bad = true;
+    /* the user input that it is written to is the whole model's, of which this may be a part: plans are checked for it */
+    if (o->kind == AIT_OUTPUT_INPUT ? index > INT32_MAX : index != AIT_NO_INDEX && index >= r->output_count) d->bad = true;
     o->user_index = (int32_t)index;
   }
   r->outputs = outputs;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_BACKENDS = 32, MAX_SAMPLES = 64 };
+enum { MAX_BACKENDS = 32, MAX_MODULES = 32, MAX_SAMPLES = 64 };
 
 static volatile bool interrupted;
 static void on_interrupt(int signal_number) {
@@ -53,12 +53,18 @@ static bool default_record(char *out, size_t size) {
 }
 
 static int parse_options(const cli_args *args, ait_tune_options *o, char *record, size_t record_size, char *names, size_t names_size,
-                         const char **backends) {
+                         const char **backends, const char **modules) {
   int64_t threads;
   ait_tune_options_init(o);
   if (!cli_int(args, "threads", 1, 1024, 0, &threads) || !cli_double(args, "budget", 60, &o->budget_seconds)) return CLI_USAGE;
   o->threads = (int32_t)threads;
   o->strategy = cli_option(args, "strategy");
+  o->regions = cli_option(args, "regions");
+  const char *module;
+  size_t pins = 0;
+  while (pins < MAX_MODULES && (module = cli_option_at(args, "module", (int)pins))) modules[pins++] = module;
+  modules[pins] = NULL;
+  o->module_backends = modules;
   o->model_name = cli_option(args, "model-name");
   o->weights = cli_option(args, "weights");
   const char *tolerance = cli_option(args, "tolerance"), *list = cli_option(args, "backends"), *isa = cli_option(args, "isa"),
@@ -197,11 +203,11 @@ static ait_status tune(const cli_args *args, const ait_tune_options *options, in
 int cli_cmd_tune(const cli_args *args) {
   ait_tune_options options;
   char record[1024], names[512], *report = NULL;
-  const char *backends[MAX_BACKENDS + 1], *out = cli_option(args, "output");
+  const char *backends[MAX_BACKENDS + 1], *modules[MAX_MODULES + 1], *out = cli_option(args, "output");
   if (!out) return cli_usage("'ait tune' needs -o OUT.ait");
   int64_t rows;
   if (!cli_int(args, "batch", 1, INT64_MAX, INT64_MAX, &rows)) return CLI_USAGE;
-  int code = parse_options(args, &options, record, sizeof record, names, sizeof names, backends);
+  int code = parse_options(args, &options, record, sizeof record, names, sizeof names, backends, modules);
   if (code != CLI_DONE) return code;
   bar b = {.terminal = isatty(STDERR_FILENO), .quiet = cli_flag(args, "quiet")};
   options.progress = on_progress;

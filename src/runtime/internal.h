@@ -89,6 +89,7 @@ struct ait_session {
   ait_model *model;
   ait_pool *pool;
   bool profile;
+  double *step_seconds; /* ait_session_time_steps; NULL */
   ait_arena arena;
   ait_session_step *steps;
   ait_value *values;        /* by plan value; borrowed */

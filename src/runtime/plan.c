@@ -36,12 +36,10 @@ static ait_status number_values(ait_plan *plan, const ait_region *region) {
   return AIT_OK;
 }
 
-static ait_status compile_step(ait_plan *plan, const ait_backend *backend, const char *options, const ait_region *region,
+static ait_status compile_step(ait_plan *plan, ait_plan_step *s, const ait_backend *backend, const char *options, const ait_region *region,
                                ait_weights weights, uint64_t cpu_mask) {
   ait_allocator a = plan->allocator;
-  ait_plan_step *s = &plan->steps[0];
   AIT_TRY(ait_region_interface(a, region, &s->region));
-  AIT_TRY(number_values(plan, region));
   AIT_TRY(copy_text(a, backend->name, &s->backend));
   AIT_TRY(copy_text(a, options ? options : "", &s->options));
   ait_arena scratch;
@@ -55,22 +53,57 @@ static ait_status compile_step(ait_plan *plan, const ait_backend *backend, const
   return status;
 }
 
+static ait_status find_backend(const char *name, const ait_backend **out) {
+  *out = ait_backend_find(name);
+  if (*out) return AIT_OK;
+  return ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "there is no backend '%s'", name), "ait backends lists them");
+}
+
+static ait_status new_plan(ait_allocator a, uint32_t steps, const char *target, ait_plan *out) {
+  *out = (ait_plan){.allocator = a, .threads = 1, .step_count = steps};
+  out->steps = ait_alloc_zero(a, steps * sizeof *out->steps, _Alignof(ait_plan_step));
+  if (!out->steps) return AIT_OOM();
+  return copy_text(a, target ? target : "", &out->target);
+}
+
 ait_status ait_plan_compile(ait_allocator a, const char *backend_name, const char *options, const ait_region *region, ait_weights weights,
                             uint64_t cpu_mask, const char *target, ait_plan *out) {
-  const ait_backend *backend = ait_backend_find(backend_name);
-  if (!backend) {
-    return ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "there is no backend '%s'", backend_name), "ait backends lists them");
-  }
-  ait_plan plan = {.allocator = a, .threads = 1};
-  ait_status status = AIT_OK;
-  plan.steps = ait_alloc_zero(a, sizeof *plan.steps, _Alignof(ait_plan_step));
-  if (!plan.steps) return AIT_OOM();
-  plan.step_count = 1;
-  AIT_GOTO(copy_text(a, target ? target : "", &plan.target));
-  AIT_GOTO(compile_step(&plan, backend, options, region, weights, cpu_mask));
-  *out = plan;
+  const ait_backend *backend;
+  ait_plan plan;
+  AIT_TRY(find_backend(backend_name, &backend));
+  ait_status status = new_plan(a, 1, target, &plan);
+  if (!status) status = compile_step(&plan, &plan.steps[0], backend, options, region, weights, cpu_mask);
+  if (!status) status = number_values(&plan, region);
+  if (status) ait_plan_deinit(&plan);
+  else *out = plan;
+  return status;
+}
+
+static ait_status copy_indices(ait_allocator a, const uint32_t *from, uint32_t count, uint32_t **out) {
+  AIT_TRY(new_indices(a, count, out));
+  memcpy(*out, from, count * sizeof *from);
   return AIT_OK;
-cleanup:
-  ait_plan_deinit(&plan);
+}
+
+static ait_status compile_part(ait_plan *plan, ait_plan_step *s, const ait_plan_part *part, ait_weights weights, uint64_t cpu_mask) {
+  const ait_backend *backend;
+  AIT_TRY(find_backend(part->backend, &backend));
+  AIT_TRY(compile_step(plan, s, backend, part->options, part->region, weights, cpu_mask));
+  AIT_TRY(copy_indices(plan->allocator, part->inputs, part->region->input_count, &s->inputs));
+  return copy_indices(plan->allocator, part->outputs, part->region->output_count, &s->outputs);
+}
+
+ait_status ait_plan_compile_parts(ait_allocator a, const ait_plan_part *parts, uint32_t count, uint32_t value_count,
+                                  const uint32_t *results, uint32_t result_count, ait_weights weights, uint64_t cpu_mask,
+                                  const char *target, ait_plan *out) {
+  ait_plan plan;
+  ait_status status = new_plan(a, count, target, &plan);
+  plan.value_count = value_count;
+  plan.output_count = result_count;
+  if (!status) status = copy_indices(a, results, result_count, &plan.outputs);
+  for (uint32_t i = 0; !status && i < count; ++i)
+    status = ait_error_context(compile_part(&plan, &plan.steps[i], &parts[i], weights, cpu_mask), "part %u on '%s'", i, parts[i].backend);
+  if (status) ait_plan_deinit(&plan);
+  else *out = plan;
   return status;
 }

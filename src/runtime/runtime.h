@@ -31,6 +31,18 @@ ait_status ait_model_create(ait_allocator a, const ait_region *portable, ait_wei
 ait_status ait_plan_compile(ait_allocator a, const char *backend, const char *options, const ait_region *region, ait_weights weights,
                             uint64_t cpu_mask, const char *target, ait_plan *out) AIT_MUST_USE;
 
+/* A plan of several steps, one for each part, in their order. inputs, outputs, value_count, results: as ait_plan has them. */
+typedef struct ait_plan_part {
+  const char *backend, *options;
+  const ait_region *region;
+  const uint32_t *inputs, *outputs;
+} ait_plan_part;
+ait_status ait_plan_compile_parts(ait_allocator a, const ait_plan_part *parts, uint32_t count, uint32_t value_count,
+                                  const uint32_t *results, uint32_t result_count, ait_weights weights, uint64_t cpu_mask,
+                                  const char *target, ait_plan *out) AIT_MUST_USE;
+/* From now on each run adds the seconds that each step took to seconds[step]; NULL: no more. */
+void ait_session_time_steps(ait_session *session, double *seconds);
+
 /* "key=value,key=value" taken apart; everything in the arena. options.c */
 ait_status ait_options_parse(ait_arena *arena, const char *text, ait_option **out, uint32_t *out_count) AIT_MUST_USE;
 

@@ -287,9 +287,15 @@ static ait_status place_user_inputs(ait_session *s, const ait_value *inputs) {
 }
 
 static ait_status run_steps(ait_session *s, const ait_value *outputs) {
-  for (uint32_t i = 0; i < s->model->plan->step_count; ++i) AIT_TRY(run_step(s, i, outputs));
+  for (uint32_t i = 0; i < s->model->plan->step_count; ++i) {
+    double start = s->step_seconds ? ait_clock_seconds() : 0;
+    AIT_TRY(run_step(s, i, outputs));
+    if (s->step_seconds) s->step_seconds[i] += ait_clock_seconds() - start;
+  }
   return AIT_OK;
 }
+
+void ait_session_time_steps(ait_session *s, double *seconds) { s->step_seconds = seconds; }
 
 ait_status ait_session_run(ait_session *s, const ait_value *inputs, size_t input_count, ait_value *outputs, size_t output_count) {
   const ait_model *m = s->model;

@@ -1,4 +1,5 @@
 #include "tune/candidate.h"
+#include "tune/mix.h"
 #include <stdio.h>
 
 const char *ait_outcome_text(ait_outcome outcome) {
@@ -64,7 +65,24 @@ ait_status ait_candidates_create(const ait_tune_options *options, int32_t thread
   return status;
 }
 
+ait_status ait_candidates_add_mix(ait_candidates *list, ait_mix *mix, int32_t threads) {
+  ait_status status = add(list, mix->engines[mix->engine[0]].backend, NULL, NULL, threads, false);
+  if (status != AIT_OK) {
+    ait_free(ait_allocator_default(), mix, sizeof *mix);
+    return status;
+  }
+  ait_candidate *c = &list->items[list->count - 1];
+  c->mix = mix;
+  ait_mix_name(mix, threads, c->name, sizeof c->name);
+  for (uint32_t e = 0; e < mix->engine_count; ++e) { /* trials depend on the versions of all */
+    size_t n = strlen(c->version);
+    if (e != mix->engine[0]) snprintf(c->version + n, sizeof c->version - n, "+%s", mix->engines[e].version);
+  }
+  return AIT_OK;
+}
+
 void ait_candidates_deinit(ait_candidates *list) {
+  for (size_t i = 0; i < list->count; ++i) ait_free(ait_allocator_default(), list->items[i].mix, sizeof *list->items[i].mix);
   ait_free(ait_allocator_default(), list->items, list->capacity * sizeof *list->items);
   *list = (ait_candidates){0};
 }

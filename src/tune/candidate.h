@@ -29,8 +29,11 @@ typedef struct ait_trial_result {
   double samples[AIT_TRIAL_SAMPLES]; /* seconds of one call */
 } ait_trial_result;
 
+typedef struct ait_mix ait_mix; /* mix.h */
+
 typedef struct ait_candidate {
-  const ait_backend *backend;
+  const ait_backend *backend; /* of a mixed plan: that of its first part */
+  ait_mix *mix;               /* owned; NULL: the whole model on one backend */
   char options[192];
   char name[256]; /* "native layout=nchw threads=2" */
   int32_t threads;
@@ -49,6 +52,8 @@ typedef struct ait_candidates {
 /* The baseline (eager) first, then each backend with its default options and with each of its knobs changed, at 1 and at most `threads`
  * threads. A backend that is not here is one candidate, with the reason. */
 ait_status ait_candidates_create(const ait_tune_options *options, int32_t threads, ait_candidates *out) AIT_MUST_USE;
+/* Takes over `mix`. */
+ait_status ait_candidates_add_mix(ait_candidates *list, ait_mix *mix, int32_t threads) AIT_MUST_USE;
 void ait_candidates_deinit(ait_candidates *list);
 
 /* ---- trial.c: in a child process -------------------------------------------------------------------------------------------------*/
@@ -64,6 +69,16 @@ typedef struct ait_trial_context {
 /* Builds, checks and measures for about `seconds`. Whatever the child does, this returns; the only error is cancelled. */
 ait_status ait_trial_run(const ait_trial_context *context, const ait_candidate *candidate, double seconds,
                          ait_trial_result *out) AIT_MUST_USE;
+
+/* Seconds of each part of a mixed candidate that keeps its cuts, in a child as well. */
+enum { AIT_TRIAL_PARTS = 24 };
+typedef struct ait_trial_parts {
+  ait_outcome outcome;
+  char reason[AIT_REASON_SIZE];
+  double seconds[AIT_TRIAL_PARTS]; /* medians */
+} ait_trial_parts;
+ait_status ait_trial_measure_parts(const ait_trial_context *context, const ait_candidate *candidate, double seconds,
+                                   ait_trial_parts *out) AIT_MUST_USE;
 
 /* Several candidates in one child, called in turn: times[k * rounds + r] is candidate k in round r. */
 enum { AIT_CONTEST_MAX = 6, AIT_CONTEST_ROUNDS = 200 };

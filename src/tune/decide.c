@@ -35,16 +35,18 @@ static bool simpler(const ait_candidates *list, int32_t a, int32_t b) {
 void ait_decide_winner(const ait_candidates *list, ait_decision *d) {
   double scratch[AIT_CONTEST_ROUNDS];
   const ait_contest *c = &d->contest;
-  uint32_t fastest = 0, winner;
+  uint32_t fastest = UINT32_MAX, winner;
   for (uint32_t k = 0; k < d->finalist_count; ++k) {
     memcpy(scratch, &c->times[k * AIT_CONTEST_ROUNDS], c->rounds * sizeof *scratch);
     d->medians[k] = ait_stats_of(scratch, c->rounds);
-    if (d->medians[k].median < d->medians[fastest].median) fastest = k;
+    if (d->pinned && d->finalists[k] == d->baseline && d->finalist_count > 1) continue;
+    if (fastest == UINT32_MAX || d->medians[k].median < d->medians[fastest].median) fastest = k;
   }
   winner = fastest;
   for (uint32_t k = 0; k < d->finalist_count; ++k) {
     ait_stats ratio = ait_stats_ratio(&c->times[k * AIT_CONTEST_ROUNDS], &c->times[fastest * AIT_CONTEST_ROUNDS], c->rounds, scratch);
     d->tie[k] = k == fastest || ratio.low <= 1.01; /* slower by less than 1 %, or not surely slower: within noise */
+    if (d->pinned && d->finalists[k] == d->baseline) d->tie[k] = false;
     if (d->tie[k] && simpler(list, d->finalists[k], d->finalists[winner])) winner = k;
   }
   d->winner = d->finalists[winner];

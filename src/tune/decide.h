@@ -11,6 +11,7 @@ typedef struct ait_decision {
   uint32_t finalist_count;
   ait_contest contest; /* finalists in turn: the evidence */
   bool contested, reused;
+  bool pinned; /* modules were given backends: the baseline, which does not obey, cannot win */
   ait_stats medians[AIT_CONTEST_MAX];
   ait_stats against_winner[AIT_CONTEST_MAX]; /* time / winner's time, paired by round */
   bool tie[AIT_CONTEST_MAX];                 /* within noise of the fastest */

@@ -1,5 +1,6 @@
 #include "tune/report.h"
 #include "tune/cost.h"
+#include "tune/mix.h"
 #include "tune/put_json.h"
 #include <math.h>
 
@@ -18,15 +19,32 @@ static void put_stats(ait_text *t, bool *first, const ait_stats *s) {
   ait_put_int(t, first, "measurements", s->count);
 }
 
+/* Parts in order: module, backend, seconds when measured by itself. */
+static void put_parts(ait_text *t, bool *first, const ait_mix *m) {
+  ait_put_key(t, first, "parts");
+  ait_text_printf(t, "[");
+  for (uint32_t p = 0; p < m->part_count; ++p) {
+    bool f = true;
+    ait_text_printf(t, "%s{", p ? ", " : "");
+    ait_put_string(t, &f, "module", m->modules[p]);
+    ait_put_string(t, &f, "backend", m->engines[m->engine[p]].backend->name);
+    ait_put_string(t, &f, "options", m->engines[m->engine[p]].options);
+    put_number(t, &f, "seconds", m->seconds[p]);
+    ait_text_printf(t, "}");
+  }
+  ait_text_printf(t, "]");
+}
+
 static void put_candidate(ait_text *t, const ait_candidates *list, size_t i, const ait_decision *d) {
   const ait_candidate *c = &list->items[i];
   const ait_trial_result *r = &c->result;
   bool first = true;
   ait_text_printf(t, "%s\n    {", i ? "," : "");
   ait_put_string(t, &first, "name", c->name);
-  ait_put_string(t, &first, "backend", c->backend->name);
+  ait_put_string(t, &first, "backend", c->mix ? "mixed" : c->backend->name);
   ait_put_string(t, &first, "options", c->options);
   ait_put_int(t, &first, "threads", c->threads);
+  if (c->mix) put_parts(t, &first, c->mix);
   ait_put_bool(t, &first, "baseline", c->baseline);
   ait_put_bool(t, &first, "won", d->winner == (int32_t)i);
   ait_put_string(t, &first, "outcome", ait_outcome_text(r->outcome));

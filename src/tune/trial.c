@@ -1,12 +1,14 @@
 /* Trials and contests in child processes: a crash, a hang or a leak costs one candidate. The child inherits the graph, the weights and the
  * oracle's answers; its result comes back through a pipe. */
 #include "tune/candidate.h"
+#include "tune/mix.h"
 #include "tune/stats.h"
 #include "tune/stopwatch.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -18,7 +20,8 @@ ait_status ait_built_create(const ait_trial_context *x, const ait_candidate *c, 
   *out = (ait_built){0};
   ait_build_request request = {
       .allocator = ait_allocator_default(), .backend = c->backend, .options = c->options, .cpu_mask = x->options->cpu_mask};
-  AIT_TRY(ait_plan_build(x->raw, &request, NULL, &out->plan, &out->weights));
+  if (c->mix) AIT_TRY(ait_mix_build(x->raw, &request, c->mix, &out->plan, &out->weights));
+  else AIT_TRY(ait_plan_build(x->raw, &request, NULL, &out->plan, &out->weights));
   out->plan.threads = c->threads;
   ait_status status =
       ait_model_create(ait_allocator_default(), x->region, ait_weight_store_provider(out->weights), &out->plan, NULL, NULL, &out->model);
@@ -68,7 +71,7 @@ static ait_status try_candidate(const ait_trial_context *x, const ait_candidate 
   double start = ait_clock_seconds();
   AIT_TRY(ait_built_create(x, c, &built));
   out->build_seconds = ait_clock_seconds() - start;
-  out->blob_bytes = built.plan.steps[0].blob.size;
+  for (uint32_t i = 0; i < built.plan.step_count; ++i) out->blob_bytes += built.plan.steps[i].blob.size;
   start = ait_clock_seconds();
   AIT_TRY(open_runner(x, built.model, c->threads, &r));
   out->load_seconds = ait_clock_seconds() - start;
@@ -203,6 +206,57 @@ ait_status ait_trial_run(const ait_trial_context *x, const ait_candidate *candid
   if (end == END_CANCELLED) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
   if (end == END_DONE) return AIT_OK;
   *out = (ait_trial_result){.outcome = end == END_TIMEOUT ? AIT_OUTCOME_TIMEOUT : AIT_OUTCOME_CRASHED};
+  memcpy(out->reason, reason, sizeof reason);
+  return AIT_OK;
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------------------------------------*/
+enum { PART_RUNS = 64 };
+
+static int rising(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static ait_status time_parts(const job *j, double *out) {
+  ait_built built;
+  runner r;
+  double runs[AIT_TRIAL_PARTS][PART_RUNS], seconds[AIT_TRIAL_PARTS];
+  const ait_candidate *c = j->candidates[0];
+  AIT_TRY(ait_built_create(j->x, c, &built));
+  AIT_TRY(open_runner(j->x, built.model, c->threads, &r));
+  if (built.plan.step_count > AIT_TRIAL_PARTS) return ait_error(AIT_CODE_LIMIT, "more than %d parts", AIT_TRIAL_PARTS);
+  AIT_TRY(ait_stopwatch_warm_up(&r.watch));
+  ait_session_time_steps(r.session, seconds);
+  double end = ait_clock_seconds() + j->seconds;
+  int n = 0;
+  for (; n < PART_RUNS && (n < 3 || ait_clock_seconds() < end); ++n) {
+    memset(seconds, 0, sizeof seconds);
+    AIT_TRY(call(&r));
+    for (uint32_t p = 0; p < built.plan.step_count; ++p) runs[p][n] = seconds[p];
+  }
+  for (uint32_t p = 0; p < built.plan.step_count; ++p) {
+    qsort(runs[p], (size_t)n, sizeof runs[p][0], rising);
+    out[p] = runs[p][n / 2];
+  }
+  return AIT_OK;
+}
+
+static void parts_child(const job *j, void *out) {
+  ait_trial_parts *r = out;
+  ait_status status = time_parts(j, r->seconds);
+  r->outcome = status == AIT_OK ? AIT_OUTCOME_VALID : outcome_of(status);
+  if (status != AIT_OK) snprintf(r->reason, sizeof r->reason, "%s", ait_status_message(status));
+}
+
+ait_status ait_trial_measure_parts(const ait_trial_context *x, const ait_candidate *candidate, double seconds, ait_trial_parts *out) {
+  *out = (ait_trial_parts){0};
+  char reason[AIT_REASON_SIZE];
+  job j = {.x = x, .candidates = &candidate, .count = 1, .seconds = seconds, .run = parts_child, .out = out, .out_size = sizeof *out};
+  end_kind end = run_job(&j, x->options->trial_seconds, reason);
+  if (end == END_CANCELLED) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
+  if (end == END_DONE) return AIT_OK;
+  *out = (ait_trial_parts){.outcome = end == END_TIMEOUT ? AIT_OUTCOME_TIMEOUT : AIT_OUTCOME_CRASHED};
   memcpy(out->reason, reason, sizeof reason);
   return AIT_OK;
 }

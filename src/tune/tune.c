@@ -1,4 +1,5 @@
 /* ait_tune: oracle, trials, contest, file. */
+#include "tune/tune_mix.h"
 #include "tune/decide.h"
 #include "tune/put_json.h"
 #include "tune/record.h"
@@ -229,6 +230,56 @@ static ait_status try_all(tuner *t) {
   return AIT_OK;
 }
 
+/* ---- mixed plans -----------------------------------------------------------------------------------------------------------------*/
+static ait_status measure_parts(void *ctx, const ait_candidate *c, double seconds, ait_trial_parts *out) {
+  tuner *t = ctx;
+  char key[512], line[640];
+  bool found;
+  trial_key(t, c, key);
+  t->current = c->name;
+  recall(t, key, out, sizeof *out, &found);
+  if (found) return AIT_OK;
+  AIT_TRY(need_answers(t));
+  tell(t, NULL);
+  AIT_TRY(ait_trial_measure_parts(&t->x, c, seconds, out));
+  remember(t, key, c->name, out, sizeof *out);
+  if (out->outcome != AIT_OUTCOME_VALID) {
+    snprintf(line, sizeof line, "%s: %s: %s", c->name, ait_outcome_text(out->outcome), out->reason);
+    tell(t, line);
+  }
+  return AIT_OK;
+}
+
+/* With modules pinned to backends only plans that obey compete. */
+static void drop_unpinned(tuner *t) {
+  for (size_t i = 0; i < t->list.count; ++i) {
+    ait_candidate *c = &t->list.items[i];
+    if (c->mix || c->baseline || c->median <= 0) continue;
+    c->median = 0;
+    c->result.outcome = AIT_OUTCOME_SKIPPED;
+    snprintf(c->result.reason, sizeof c->result.reason, "a module was given another backend");
+  }
+}
+
+static ait_status try_mixed(tuner *t) {
+  const char *regions = t->options.regions ? t->options.regions : "auto";
+  bool pinned = t->options.module_backends && t->options.module_backends[0];
+  if (!pinned && (!strcmp(regions, "whole") || strategy_is(t, "first-wins") || strategy_is(t, "one-backend"))) return AIT_OK;
+  double left = t->options.budget_seconds - (ait_clock_seconds() - t->start);
+  bool late = left < 0.15 * t->options.budget_seconds && !t->finished_before;
+  if (late && !pinned && strcmp(regions, "modules")) return AIT_OK;
+  size_t before = t->list.count;
+  t->phase = "parts";
+  AIT_TRY(ait_tune_mix(&t->x, &t->list, left > 4 ? 0.25 * left : 1, &(ait_mix_hooks){t, measure_parts}));
+  t->total = (uint32_t)t->list.count;
+  t->phase = "trials";
+  for (size_t i = before; i < t->list.count; ++i) AIT_TRY(try_one(t, &t->list.items[i], 1));
+  t->current = NULL;
+  t->decision->pinned = pinned;
+  if (pinned) drop_unpinned(t);
+  return AIT_OK;
+}
+
 /* ---- the contest -----------------------------------------------------------------------------------------------------------------*/
 /* A finalist that was right and fast in its trial and fails now: it is out. */
 static void disqualify(tuner *t) {
@@ -383,6 +434,9 @@ static ait_status run(tuner *t, const char *model_path, const char *out_path, co
   if (!known_strategy(t->options.strategy))
     return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no strategy '%s'", t->options.strategy),
                           "max-throughput, min-latency, first-wins, one-backend");
+  if (t->options.regions && strcmp(t->options.regions, "auto") && strcmp(t->options.regions, "modules") &&
+      strcmp(t->options.regions, "whole"))
+    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there are no regions '%s'", t->options.regions), "auto, modules, whole");
   AIT_TRY(ait_candidates_create(&t->options, t->threads, &t->list));
   t->phase = "import";
   AIT_TRY(ait_graph_open(model_path, &load, &t->raw));
@@ -395,6 +449,7 @@ static ait_status run(tuner *t, const char *model_path, const char *out_path, co
   AIT_TRY(recall_oracle(t));
   t->x = (ait_trial_context){.raw = t->raw, .region = t->region, .cases = &t->cases, .options = &t->options, .idle = idle, .idle_ctx = t};
   AIT_TRY(try_all(t));
+  AIT_TRY(try_mixed(t));
   AIT_TRY(decide(t));
   AIT_TRY(gather_evidence(t));
   ait_text report;

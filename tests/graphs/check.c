@@ -4,6 +4,7 @@
  * reference in single precision against double, and in double with inputs and weights moved by one unit in the last place, which shows
  * sums that nearly cancel. Integers and truth values must be equal, unless rounding alone changes them. */
 #include "graph_fuzz.h"
+#include "tune/mix.h"
 
 #include <math.h>
 #include <signal.h>
@@ -13,18 +14,20 @@
 #include <unistd.h>
 
 const gf_check gf_checks[] = {
-    {"core", "core", "reference", NULL, NULL, 1, false, NULL, 0},
-    {"eager passes", "eager", "reference", NULL, NULL, 1, false, NULL, 0},
+    {"core", "core", "reference", NULL, NULL, 1, false, NULL, 0, false},
+    {"eager passes", "eager", "reference", NULL, NULL, 1, false, NULL, 0, false},
     {"views+functionalise+lower+simplify+cse+dce", "inline,views,functionalise,lower,simplify,cse,dce", "reference", NULL, NULL, 1, false,
-     NULL, 0},
-    {"eager", NULL, "eager", NULL, NULL, 1, false, NULL, 0},
-    {"native", NULL, "native", NULL, NULL, 1, false, NULL, 0},
-    {"native threads=2", NULL, "native", NULL, NULL, 2, false, NULL, 0},
-    {"native, whatever the threads", NULL, "native", NULL, NULL, 3, false, NULL, 1},
-    {"native avx2", NULL, "native", NULL, "avx2", 1, false, NULL, 0},
-    {"native scalar", NULL, "native", NULL, "scalar", 2, false, NULL, 0},
-    {"native, passes of eager", "eager", "native", NULL, NULL, 1, false, NULL, 0},
-    {NULL, NULL, NULL, NULL, NULL, 0, false, NULL, 0},
+     NULL, 0, false},
+    {"eager", NULL, "eager", NULL, NULL, 1, false, NULL, 0, false},
+    {"native", NULL, "native", NULL, NULL, 1, false, NULL, 0, false},
+    {"native threads=2", NULL, "native", NULL, NULL, 2, false, NULL, 0, false},
+    {"native, whatever the threads", NULL, "native", NULL, NULL, 3, false, NULL, 1, false},
+    {"native avx2", NULL, "native", NULL, "avx2", 1, false, NULL, 0, false},
+    {"native scalar", NULL, "native", NULL, "scalar", 2, false, NULL, 0, false},
+    {"native, passes of eager", "eager", "native", NULL, NULL, 1, false, NULL, 0, false},
+    {"parts, native first", NULL, "native", NULL, NULL, 1, false, NULL, 0, true},
+    {"parts, reference first", NULL, "reference", NULL, NULL, 2, false, NULL, 0, true},
+    {NULL, NULL, NULL, NULL, NULL, 0, false, NULL, 0, false},
 };
 
 /* Every value of every knob that native has, but for the defaults. */
@@ -86,10 +89,10 @@ static bool crash_on_sort(ait_graph *g) {
 }
 
 const gf_check gf_broken_checks[] = {
-    {"broken: sub", "core", "native", NULL, NULL, 1, false, exchange_operands, 0},
-    {"broken: mask", "core", "native", NULL, NULL, 1, false, forget_mask, 0},
-    {"broken: crash", "core", "native", NULL, NULL, 1, false, crash_on_sort, 0},
-    {NULL, NULL, NULL, NULL, NULL, 0, false, NULL, 0},
+    {"broken: sub", "core", "native", NULL, NULL, 1, false, exchange_operands, 0, false},
+    {"broken: mask", "core", "native", NULL, NULL, 1, false, forget_mask, 0, false},
+    {"broken: crash", "core", "native", NULL, NULL, 1, false, crash_on_sort, 0, false},
+    {NULL, NULL, NULL, NULL, NULL, 0, false, NULL, 0, false},
 };
 
 /* ---- running -------------------------------------------------------------------------------------------------------------------------*/
@@ -133,6 +136,26 @@ static ait_status sabotaged(const ait_graph *g, const gf_check *c, machine *m, b
   return AIT_OK;
 }
 
+/* Where to cut follows from the number of nodes. */
+static ait_status build_parts(const ait_graph *g, const ait_build_request *request, machine *m) {
+  ait_mix mix = {.engine_count = 2, .keep_cuts = true, .part_count = 1};
+  ait_build_request lowered = *request;
+  ait_graph *core;
+  lowered.pipeline = "core";
+  mix.engines[0].backend = request->backend;
+  mix.engines[1].backend = ait_backend_find(strcmp(request->backend->name, "native") ? "native" : "reference");
+  AIT_TRY(ait_plan_lower(g, &lowered, &core));
+  uint32_t nodes = (uint32_t)core->node_count, pieces = nodes < 4 ? nodes : 4;
+  ait_graph_destroy(core);
+  if (pieces < 2) return ait_error(AIT_CODE_UNSUPPORTED, "nothing to cut");
+  for (uint32_t p = 1; p < pieces; ++p) {
+    mix.cuts[p - 1] = nodes * p / pieces;
+    mix.engine[p] = p % 2;
+  }
+  mix.part_count = pieces;
+  return ait_mix_build(g, request, &mix, &m->plan, &m->weights);
+}
+
 static ait_status open_machine(const ait_graph *g, const gf_check *c, machine *m) {
   uint64_t mask = UINT64_MAX;
   if (c->cpu) AIT_TRY(ait_cpu_mask_parse(c->cpu, &mask));
@@ -150,7 +173,8 @@ static ait_status open_machine(const ait_graph *g, const gf_check *c, machine *m
     from = m->owned;
     request.pipeline = "dce";
   }
-  AIT_TRY(ait_plan_build(from, &request, NULL, &m->plan, &m->weights));
+  if (c->parts) AIT_TRY(build_parts(from, &request, m));
+  else AIT_TRY(ait_plan_build(from, &request, NULL, &m->plan, &m->weights));
   ait_model_parts parts = {.allocator = ait_allocator_default(),
                            .portable = m->region,
                            .weights = ait_weight_store_provider(m->weights),

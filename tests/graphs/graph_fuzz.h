@@ -118,6 +118,7 @@ typedef struct gf_check {
   /* NULL, or a deliberate fault: tests prove with it that faults are found. false: nothing to break here. */
   bool (*sabotage)(ait_graph *g);
   int32_t other_threads; /* not 0: with so many threads the bits must be the same */
+  bool parts;            /* cut in up to four, native and the reference in turn */
 } gf_check;
 extern const gf_check gf_checks[]; /* ends with a NULL name; gf_check_at adds the single passes and the knobs of native */
 size_t gf_check_count(void);

@@ -20,6 +20,10 @@ static void refuse(ait_support *out, uint32_t node, const char *code, const char
   snprintf(n->reason, sizeof n->reason, format, text);
 }
 
+bool guest_is_tensor_of(const ait_region *r, uint32_t value, ait_dtype dtype) {
+  return value != AIT_NO_INDEX && r->values[value].type == AIT_TYPE_TENSOR && r->values[value].dtype == dtype;
+}
+
 static bool is_state(const ait_region_input *in) { return in->kind != AIT_INPUT_USER && in->kind != AIT_INPUT_TOKEN && in->mutated; }
 static bool is_fed(const ait_region_input *in) { return in->kind == AIT_INPUT_USER && in->value != AIT_NO_INDEX; }
 

@@ -53,6 +53,8 @@ typedef struct guest_model {
   pthread_mutex_t lock;           /* of sessions */
   struct guest_session *sessions; /* by number of threads; each made when it is first run */
 } guest_model;
+/* The value (AIT_NO_INDEX: none) is a tensor of that dtype. */
+bool guest_is_tensor_of(const ait_region *region, uint32_t value, ait_dtype dtype);
 const char *guest_option(const guest_model *m, const char *key, const char *missing);
 
 /* One engine. session: a compiled model for a number of threads, shared by all callers; request: one caller's. */

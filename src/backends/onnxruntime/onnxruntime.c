@@ -103,9 +103,12 @@ static int type_number(ait_dtype dtype) {
 
 /* bfloat16 has kernels for two operators only. */
 static const char *refuses(const ait_region *r) {
-  for (uint32_t i = 0; i < r->value_count; ++i)
-    if (r->values[i].type == AIT_TYPE_TENSOR && !type_number(r->values[i].dtype))
-      return "a tensor of a dtype that onnxruntime has no kernels for on CPUs";
+  for (uint32_t i = 0; i < r->node_count; ++i)
+    for (uint32_t k = 0; k < r->nodes[i].result_count; ++k) {
+      uint32_t v = r->nodes[i].results[k];
+      if (v != AIT_NO_INDEX && r->values[v].type == AIT_TYPE_TENSOR && !type_number(r->values[v].dtype))
+        return "a tensor of a dtype that onnxruntime has no kernels for on CPUs";
+    }
   return NULL;
 }
 

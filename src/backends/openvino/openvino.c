@@ -128,8 +128,9 @@ static bool is_wide(const ait_region *r, uint32_t value) {
   return v->type == AIT_TYPE_TENSOR && (v->dtype == AIT_I64 || v->dtype == AIT_U64);
 }
 static const char *refuses(const ait_region *r) {
-  for (uint32_t i = 0; i < r->value_count; ++i)
-    if (r->values[i].type == AIT_TYPE_TENSOR && r->values[i].dtype == AIT_F64) return "openvino computes float64 in float32";
+  for (uint32_t i = 0; i < r->node_count; ++i)
+    for (uint32_t k = 0; k < r->nodes[i].result_count; ++k)
+      if (guest_is_tensor_of(r, r->nodes[i].results[k], AIT_F64)) return "openvino computes float64 in float32";
   for (uint32_t i = 0; i < r->output_count; ++i)
     if (r->outputs[i].arg.kind == AIT_ARG_VALUE && is_wide(r, r->outputs[i].arg.as.value))
       return "openvino computes 64-bit integers in 32 bits, and one is an output";

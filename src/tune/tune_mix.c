@@ -1,0 +1,222 @@
+/* The tuner's search for plans whose parts run on different backends. */
+#include "tune/tune_mix.h"
+#include "tune/mix.h"
+#include <math.h>
+#include <stdio.h>
+
+typedef struct search {
+  const ait_trial_context *x;
+  ait_candidates *list;
+  ait_mix_hooks hooks;
+  int32_t threads;
+  ait_engine engines[AIT_MIX_ENGINES];
+  uint32_t engine_count;
+  ait_graph *graph; /* core */
+  ait_region *region;
+  ait_parts parts;
+  uint32_t cuts[AIT_PARTS_MAX], cut_count;
+  int pins[AIT_PARTS_MAX];
+  double seconds[AIT_MIX_ENGINES][AIT_PARTS_MAX], saving[AIT_MIX_ENGINES];
+} search;
+
+/* ---- pins: "MODULE=BACKEND"
+ * ---------------------------------------------------------------------------------------------------------------- */
+enum { PINS_MAX = 32 };
+typedef struct pin_list {
+  char modules[PINS_MAX][128];
+  const char *names[PINS_MAX];
+  const char *backends[PINS_MAX];
+  uint32_t count;
+} pin_list;
+
+static ait_status read_pins(const ait_tune_options *o, pin_list *out) {
+  out->count = 0;
+  for (size_t i = 0; o->module_backends && o->module_backends[i]; ++i) {
+    const char *text = o->module_backends[i], *equals = strrchr(text, '=');
+    if (!equals || equals == text || !equals[1] || (size_t)(equals - text) >= sizeof out->modules[0])
+      return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "'%s' names no module and backend", text),
+                            "--module encoder.layer.0=native");
+    if (out->count == PINS_MAX) return ait_error(AIT_CODE_LIMIT, "more than %d modules with a backend", PINS_MAX);
+    if (!ait_backend_find(equals + 1))
+      return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no backend '%s'", equals + 1), "'ait backends' lists them");
+    snprintf(out->modules[out->count], sizeof out->modules[0], "%.*s", (int)(equals - text), text);
+    out->names[out->count] = out->modules[out->count];
+    out->backends[out->count++] = equals + 1;
+  }
+  return AIT_OK;
+}
+
+/* ---- engines
+ * --------------------------------------------------------------------------------------------------------------------------------- */
+static bool is_engine(const ait_backend *b) { return strcmp(b->name, "null") && strcmp(b->name, "eager") && strcmp(b->name, "reference"); }
+
+static int find_engine(const search *s, const char *name) {
+  for (uint32_t e = 0; e < s->engine_count; ++e)
+    if (!strcmp(s->engines[e].backend->name, name)) return (int)e;
+  return -1;
+}
+
+/* The backend with the options that are best for the whole model at this number of threads. */
+static void add_engine(search *s, const ait_backend *backend) {
+  const ait_candidate *best = NULL;
+  ait_probe probe = {0};
+  backend->probe(&probe);
+  if (!probe.available || find_engine(s, backend->name) >= 0 || s->engine_count == AIT_MIX_ENGINES) return;
+  for (size_t i = 0; i < s->list->count; ++i) {
+    const ait_candidate *c = &s->list->items[i];
+    if (c->backend != backend || c->mix || c->threads != s->threads || c->median <= 0) continue;
+    if (!best || c->median < best->median) best = c;
+  }
+  ait_engine *e = &s->engines[s->engine_count++];
+  *e = (ait_engine){.backend = backend, .whole = best ? best->median : 0};
+  if (best) snprintf(e->options, sizeof e->options, "%s", best->options);
+  snprintf(e->version, sizeof e->version, "%s", probe.version);
+}
+
+/* native first: it takes what nobody else takes. */
+static ait_status find_engines(search *s, const pin_list *pins) {
+  const ait_candidate *best = NULL;
+  for (size_t i = 0; i < s->list->count; ++i) {
+    const ait_candidate *c = &s->list->items[i];
+    if (c->median > 0 && is_engine(c->backend) && (!best || c->median < best->median)) best = c;
+  }
+  s->threads = best ? best->threads : 1;
+  add_engine(s, ait_backend_find("native"));
+  for (uint32_t i = 0; i < pins->count; ++i) {
+    add_engine(s, ait_backend_find(pins->backends[i]));
+    if (find_engine(s, pins->backends[i]) < 0)
+      return ait_error(AIT_CODE_UNAVAILABLE, "backend '%s' of module '%s' is not here", pins->backends[i], pins->names[i]);
+  }
+  for (size_t i = 0; i < s->list->count; ++i)
+    if (is_engine(s->list->items[i].backend) && !*s->list->items[i].missing) add_engine(s, s->list->items[i].backend);
+  return AIT_OK;
+}
+
+/* ---- parts
+ * ------------------------------------------------------------------------------------------------------------------------------------- */
+static ait_status cut_model(search *s, const pin_list *pins) {
+  ait_build_request request = {
+      .allocator = ait_allocator_default(), .backend = s->engines[0].backend, .pipeline = "core", .cpu_mask = s->x->options->cpu_mask};
+  AIT_TRY(ait_plan_lower(s->x->raw, &request, &s->graph));
+  AIT_TRY(ait_graph_region(s->graph, ait_allocator_default(), &s->region));
+  s->cut_count = ait_parts_find(s->region, pins->names, pins->count, s->cuts);
+  return ait_parts_create(ait_allocator_default(), s->region, s->cuts, s->cut_count, &s->parts);
+}
+
+static ait_status place_pins(search *s, const pin_list *pins) {
+  for (uint32_t p = 0; p < s->parts.count; ++p) s->pins[p] = -1;
+  for (uint32_t i = 0; i < pins->count; ++i) {
+    bool found = false;
+    for (uint32_t p = 0; p < s->parts.count; ++p) {
+      if (!*s->parts.items[p].module || !ait_module_within(s->parts.items[p].module, pins->names[i])) continue;
+      s->pins[p] = find_engine(s, pins->backends[i]);
+      found = true;
+    }
+    if (!found)
+      return ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "no part of the model is module '%s'", pins->names[i]),
+                            "ait inspect shows the module tree");
+  }
+  return AIT_OK;
+}
+
+static bool takes(const ait_engine *e, const ait_part *part) {
+  ait_support_note note[1];
+  ait_support support = {.notes = note, .note_capacity = 1};
+  ait_status status = e->backend->supports(&part->region, &support);
+  bool yes = status == AIT_OK && support.supported;
+  ait_status_ignore(status);
+  return yes;
+}
+
+static ait_mix *new_mix(const search *s) {
+  ait_mix *m = ait_alloc_zero(ait_allocator_default(), sizeof *m, _Alignof(ait_mix));
+  if (!m) return NULL;
+  memcpy(m->engines, s->engines, sizeof m->engines);
+  memcpy(m->cuts, s->cuts, sizeof m->cuts);
+  m->engine_count = s->engine_count;
+  m->part_count = s->parts.count;
+  for (uint32_t p = 0; p < s->parts.count; ++p) snprintf(m->modules[p], sizeof m->modules[p], "%s", s->parts.items[p].module);
+  return m;
+}
+
+/* One trial tells the time of every part that the engine takes; the others run on native meanwhile. */
+static ait_status measure_engine(search *s, uint32_t e, double seconds) {
+  ait_candidates one = {0};
+  ait_trial_parts result;
+  ait_mix *m = new_mix(s);
+  bool any = false;
+  if (!m) return AIT_OOM();
+  m->keep_cuts = true;
+  for (uint32_t p = 0; p < m->part_count; ++p) {
+    bool mine = takes(&s->engines[e], &s->parts.items[p]);
+    m->engine[p] = mine ? (uint8_t)e : 0;
+    any |= mine;
+    s->seconds[e][p] = INFINITY;
+  }
+  AIT_TRY(ait_candidates_add_mix(&one, m, s->threads));
+  ait_status status = any ? s->hooks.measure(s->hooks.ctx, &one.items[0], seconds, &result) : AIT_OK;
+  double sum = 0;
+  for (uint32_t p = 0; status == AIT_OK && any && result.outcome == AIT_OUTCOME_VALID && p < m->part_count; ++p) {
+    sum += result.seconds[p];
+    if (m->engine[p] == e) s->seconds[e][p] = result.seconds[p];
+  }
+  if (s->engines[e].whole > 0 && s->parts.count > 1) s->saving[e] = fmax(0, (sum - s->engines[e].whole) / (s->parts.count - 1));
+  ait_candidates_deinit(&one);
+  return status;
+}
+
+/* ---- what comes of it
+ * ------------------------------------------------------------------------------------------------------------------------- */
+/* share: how much of the saving between neighbours is believed: more than all of it gives fewer, longer parts. */
+static ait_status propose(search *s, double share, bool pinned) {
+  double saving[AIT_MIX_ENGINES];
+  ait_mix *m = new_mix(s);
+  if (!m) return AIT_OOM();
+  for (uint32_t e = 0; e < s->engine_count; ++e) saving[e] = share * s->saving[e];
+  double total = ait_mix_choose(s->seconds, saving, s->engine_count, s->parts.count, s->pins, m->engine);
+  bool useful = isfinite(total) && (pinned || !ait_mix_is_single(m));
+  for (uint32_t p = 0; p < m->part_count; ++p) m->seconds[p] = s->seconds[m->engine[p]][p];
+  char name[256];
+  ait_mix_name(m, s->threads, name, sizeof name);
+  for (size_t i = 0; useful && i < s->list->count; ++i) useful = strcmp(s->list->items[i].name, name) != 0;
+  if (useful) return ait_candidates_add_mix(s->list, m, s->threads);
+  ait_free(ait_allocator_default(), m, sizeof *m);
+  if (pinned && !isfinite(total)) return ait_error(AIT_CODE_UNSUPPORTED, "no plan has every module on the backend that was asked for it");
+  return AIT_OK;
+}
+
+static ait_status explore(search *s, const pin_list *pins, double seconds) {
+  AIT_TRY(find_engines(s, pins));
+  if (s->engine_count < 2 && pins->count == 0) return AIT_OK;
+  AIT_TRY(cut_model(s, pins));
+  AIT_TRY(place_pins(s, pins));
+  if (s->parts.count < 2 && pins->count == 0) return AIT_OK;
+  for (uint32_t p = 0; p < s->parts.count; ++p)
+    if (!takes(&s->engines[0], &s->parts.items[p])) return AIT_OK; /* a part that nobody could take for sure */
+  for (uint32_t e = 0; e < s->engine_count; ++e) AIT_TRY(measure_engine(s, e, seconds / s->engine_count));
+  static const double shares[] = {1, 2, 0.5};
+  for (size_t i = 0; i < AIT_COUNT(shares); ++i) AIT_TRY(propose(s, shares[i], pins->count > 0));
+  return AIT_OK;
+}
+
+ait_status ait_tune_mix(const ait_trial_context *x, ait_candidates *list, double seconds, const ait_mix_hooks *hooks) {
+  pin_list *pins = ait_alloc_zero(ait_allocator_default(), sizeof *pins, _Alignof(pin_list));
+  search *s = ait_alloc_zero(ait_allocator_default(), sizeof *s, _Alignof(search));
+  ait_status status = pins && s ? read_pins(x->options, pins) : AIT_OOM();
+  if (status == AIT_OK) {
+    s->x = x;
+    s->list = list;
+    s->hooks = *hooks;
+    status = explore(s, pins, seconds);
+    if (status != AIT_OK && ait_status_code(status) == AIT_CODE_UNSUPPORTED && pins->count == 0) { /* no parts: the whole model remains */
+      ait_status_free(status);
+      status = AIT_OK;
+    }
+    ait_parts_deinit(&s->parts);
+    ait_graph_region_destroy(ait_allocator_default(), s->region);
+    ait_graph_destroy(s->graph);
+  }
+  ait_free(ait_allocator_default(), s, sizeof *s);
+  ait_free(ait_allocator_default(), pins, sizeof *pins);
+  return status;
+}
