@@ -1,5 +1,5 @@
 # Thin: each line calls a tool that can be called alone.
-.PHONY: demo test check build bench lint fuzz fuzz-graphs docs setup setup-all asan tsan python clean
+.PHONY: demo test check build bench lint fuzz fuzz-graphs docs setup setup-all asan tsan python conformance clean
 JOBS ?= $(shell nproc)
 
 # Installs what is missing, builds, and runs the main job on the bundled model.
@@ -45,6 +45,10 @@ fuzz-graphs: build
 	cmake --build --preset release --target ait_graph_fuzz -j $(JOBS)
 	mkdir -p build/fuzz-graphs
 	build/release/bin/ait_graph_fuzz --seconds $(SECONDS) --seed $(SEED) --failures 10 --out build/fuzz-graphs
+
+# PyTorch's operator database and ONNX's node tests: percentages, and docs/conformance.md.
+conformance: setup-all build
+	.venv/bin/python tests/conformance/run.py build/release/bin/ait
 
 # Front-end and differential tests against PyTorch.
 python: setup-all build

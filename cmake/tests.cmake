@@ -47,6 +47,14 @@ foreach(file IN LISTS bench_files)
 endforeach()
 add_custom_target(ait_benches DEPENDS ${bench_targets})
 
+# Faults that users of other tools met, and the operator conformance sample: folders of cases.
+if(TARGET ait_cli)
+  add_test(NAME known_faults COMMAND ${PROJECT_SOURCE_DIR}/tests/known_faults/test.sh $<TARGET_FILE:ait_cli> ${PROJECT_SOURCE_DIR}/tests/known_faults
+                                     ${PROJECT_SOURCE_DIR}/tests/data)
+  add_test(NAME conformance_sample COMMAND ${PROJECT_SOURCE_DIR}/tests/conformance/sample.sh $<TARGET_FILE:ait_cli> ${PROJECT_SOURCE_DIR}/tests/conformance)
+  set_tests_properties(known_faults conformance_sample PROPERTIES TIMEOUT 300)
+endif()
+
 # examples/custom_op: an application and a plugin with the same operator.
 if(TARGET ait_cli)
   set(custom_op ${PROJECT_SOURCE_DIR}/examples/custom_op)

@@ -41,15 +41,23 @@ static void flatten_inline(struct json_object *o, double *out, int64_t *n, int64
   for (size_t i = 0; i < json_object_array_length(o); ++i) flatten_inline(json_object_array_get_idx(o, i), out, n, limit);
 }
 
-/* {"dtype", "data": nested lists} */
-static ait_status inline_tensor(struct json_object *data, const char *dtype, ait_tensor *out) {
+/* {"dtype", "data": nested lists, "shape": where the lists do not say it: [0, 3]} */
+static ait_status inline_tensor(struct json_object *leaf, ait_tensor *out) {
+  struct json_object *data = get(leaf, "data"), *stated = get(leaf, "shape");
+  const char *dtype = get_text(leaf, "dtype");
   int64_t shape[AIT_MAX_RANK], n = 0, count = 1;
   int32_t rank = 0;
-  for (struct json_object *o = data; rank < AIT_MAX_RANK && json_object_is_type(o, json_type_array); o = json_object_array_get_idx(o, 0)) {
-    shape[rank++] = (int64_t)json_object_array_length(o);
-    count *= shape[rank - 1];
-    if (shape[rank - 1] == 0) break;
+  if (stated && json_object_is_type(stated, json_type_array)) {
+    for (size_t d = 0; d < json_object_array_length(stated) && rank < AIT_MAX_RANK; ++d)
+      shape[rank++] = json_object_get_int64(json_object_array_get_idx(stated, d));
+  } else {
+    for (struct json_object *o = data; rank < AIT_MAX_RANK && json_object_is_type(o, json_type_array);
+         o = json_object_array_get_idx(o, 0)) {
+      shape[rank++] = (int64_t)json_object_array_length(o);
+      if (shape[rank - 1] == 0) break;
+    }
   }
+  for (int32_t d = 0; d < rank; ++d) count *= shape[d];
   ait_tensor wide;
   ait_status status = ait_tensor_create(ait_allocator_default(), AIT_F64, rank, shape, &wide);
   if (status != AIT_OK) return status;
@@ -107,7 +115,14 @@ static ait_status input_value(const ait_data *data, size_t i, struct json_object
     return AIT_OK;
   }
   out->kind = AIT_VALUE_TENSOR;
-  if (inline_data) return inline_tensor(inline_data, get_text(leaf, "dtype"), &out->as.tensor);
+  if (inline_data) {
+    ait_tensor given;
+    ait_status status = inline_tensor(leaf, &given);
+    if (status != AIT_OK) return status;
+    status = strided_copy(&given, get(leaf, "strides"), &out->as.tensor);
+    ait_tensor_release(&given);
+    return status;
+  }
   const ait_tensor *t = find_array(data, "arr_", i, leaf);
   if (!t) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the case has no array for input %zu", i);
   ait_tensor typed = with_dtype(t, get_text(leaf, "dtype"));
@@ -163,7 +178,7 @@ static bool compare_outputs(case_context *x, const step_data *s, struct json_obj
     snprintf(what, sizeof what, "%soutput %zu%s%.60s", where, i, name ? " " : "", name ? name : "");
     ait_tensor want = {0};
     const ait_tensor *found = find_array(s->out, "arr_", i, leaf);
-    if (data) ait_status_free(inline_tensor(data, get_text(leaf, "dtype"), &want));
+    if (data) ait_status_free(inline_tensor(leaf, &want));
     else if (found) want = with_dtype(found, get_text(leaf, "dtype"));
     bool ok = case_compare_value(&s->outputs[i], data || found ? &want : NULL, leaf, what, x->out);
     if (data) ait_tensor_release(&want);

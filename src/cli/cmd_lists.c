@@ -16,10 +16,13 @@ static int ops_missing(const cli_args *args, const char *path) {
     return code == CLI_DONE && n ? CLI_NO : code;
   }
   cli_table table;
-  cli_table_init(&table, 2, "LL");
+  cli_table_init(&table, 4, "LRLL");
+  if (n) cli_table_row(&table, "operator", "nodes", "first node", "why");
   for (size_t i = 0; i < n; ++i) {
     struct json_object *row = json_object_array_get_idx(missing, i);
-    cli_table_row(&table, cli_member(row, "name"), cli_member(row, "why"));
+    char nodes[24];
+    snprintf(nodes, sizeof nodes, "%lld", (long long)json_object_get_int64(cli_member_object(row, "nodes")));
+    cli_table_row(&table, cli_member(row, "name"), nodes, cli_member(row, "first_node"), cli_member(row, "why"));
   }
   cli_table_print(&table, stdout);
   cli_table_deinit(&table);

@@ -36,8 +36,25 @@ ait_status ait_import_pt2(ait_allocator a, const char *path, const ait_import_op
 ait_status ait_import_pt2_memory(ait_allocator a, const char *name, const void *data, size_t size, const ait_import_options *options,
                                  ait_graph **out) AIT_MUST_USE;
 
-/* Operators of the file that ops.inc does not know, each once, without refusing the file for them ("ait ops --missing"). */
-ait_status ait_import_pt2_operators(ait_allocator a, const char *path, const ait_import_options *options, ait_map *out_names) AIT_MUST_USE;
+/* ---- missing.c: operators of a file that ait cannot run ---------------------------------------------------------------------------*/
+typedef struct ait_missing_operator {
+  const char *name, *first_node;
+  uint32_t nodes;
+  bool custom; /* the application's: it could be registered */
+} ait_missing_operator;
+typedef struct ait_missing {
+  ait_arena arena;
+  ait_map by_name; /* to ait_missing_operator, in the order of the file */
+} ait_missing;
+void ait_missing_init(ait_missing *m, ait_allocator a);
+void ait_missing_deinit(ait_missing *m);
+ait_status ait_missing_add(ait_missing *m, const char *name, const char *node, bool custom) AIT_MUST_USE; /* one node of it */
+ait_status ait_missing_of_graph(const ait_graph *g, ait_missing *m) AIT_MUST_USE;                         /* nested graphs, too */
+/* The error of an import that stopped at the first of them, with all of them in its message. */
+ait_status ait_missing_tell(const ait_missing *m, ait_status status) AIT_MUST_USE;
+
+/* All of a file, without refusing it for them ("ait ops --missing"). */
+ait_status ait_import_pt2_operators(ait_allocator a, const char *path, const ait_import_options *options, ait_missing *out) AIT_MUST_USE;
 
 /* given.c: tensors of a checkpoint (name to contiguous ait_tensor with storage) in the place of the graph's own weights, by name; a weight
  * that shares its elements with one of that name follows it. Smaller floats are widened. Errors: invalid-argument (another shape or dtype;

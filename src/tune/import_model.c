@@ -1,4 +1,5 @@
 /* Model files to graphs, and to models that run unoptimised or on one backend. */
+#include "custom/custom.h"
 #include "tensor/safetensors.h"
 #include "tune/tune.h"
 
@@ -95,6 +96,20 @@ ait_status ait_graph_open(const char *path, const ait_load_options *options, ait
   return status;
 }
 
+ait_status ait_graph_check_operators(const ait_graph *graph) {
+  ait_missing missing;
+  ait_missing_init(&missing, graph->allocator);
+  ait_status status = ait_missing_of_graph(graph, &missing);
+  if (!status && missing.by_name.count) {
+    const ait_missing_operator *o = missing.by_name.entries[0].value;
+    status = o->custom ? ait_custom_missing(o->first_node, o->name)
+                       : ait_error(AIT_CODE_UNSUPPORTED, "node '%s': nothing runs operator '%s'", o->first_node, o->name);
+    status = ait_missing_tell(&missing, status);
+  }
+  ait_missing_deinit(&missing);
+  return status;
+}
+
 /* What an imported model keeps alive. */
 typedef struct imported {
   ait_allocator allocator;
@@ -118,6 +133,7 @@ static ait_status build_model(const char *path, const ait_load_options *options,
   if (!backend)
     return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no backend '%s'", options->backend), "'ait backends' lists them");
   AIT_TRY(ait_graph_open(path, options, &m->graph));
+  AIT_TRY(ait_graph_check_operators(m->graph));
   AIT_TRY(ait_graph_region(m->graph, m->allocator, &m->region));
   ait_build_request request = {
       .allocator = m->allocator, .backend = backend, .options = options->knobs, .pipeline = options->passes, .cpu_mask = options->cpu_mask};

@@ -89,31 +89,47 @@ ait_status ait_ops_page(char **out) {
   return ait_put_finish(&t, out);
 }
 
-/* Names of the file's operators with why each is missing. */
+static ait_status find_missing(const char *path, const ait_load_options *options, ait_missing *m) {
+  ait_file_kind kind;
+  AIT_TRY(ait_import_detect(path, &kind));
+  ait_import_options import = {.model_name = options->model_name};
+  if (kind == AIT_FILE_PT2) return ait_import_pt2_operators(options->allocator, path, &import, m);
+  ait_graph *graph;
+  AIT_TRY(ait_graph_open(path, options, &graph));
+  ait_status status = ait_missing_of_graph(graph, m);
+  ait_graph_destroy(graph);
+  return status;
+}
+
+static void print_missing(const ait_missing_operator *o, ait_text *t) {
+  bool known = ait_op_find(o->name) != NULL, first = true;
+  ait_text_printf(t, "\n{");
+  ait_put_string(t, &first, "name", o->name);
+  ait_put_int(t, &first, "nodes", o->nodes);
+  ait_put_string(t, &first, "first_node", o->first_node);
+  ait_put_string(t, &first, "why",
+                 o->custom ? "a custom operator that is not registered"
+                 : known   ? "known, but nothing runs it yet"
+                           : "not in the operator list");
+  ait_put_string(t, &first, "hint", o->custom ? "--plugin FILE.so, or ait_custom_op_add" : "it can be registered like a custom operator");
+  ait_text_printf(t, "}");
+}
+
 ait_status ait_ops_missing(const char *path, const ait_load_options *options, char **out) {
   ait_load_options defaults;
   if (!options) ait_load_options_init(&defaults), options = &defaults;
-  ait_map names;
-  ait_map_init(&names, options->allocator);
-  ait_import_options import = {.model_name = options->model_name};
-  ait_status status = ait_import_pt2_operators(options->allocator, path, &import, &names);
+  ait_missing missing;
+  ait_missing_init(&missing, options->allocator);
+  ait_status status = find_missing(path, options, &missing);
   ait_text t;
   ait_text_init(&t, ait_allocator_default());
   ait_text_printf(&t, "{\"missing\": [");
-  bool any = false;
-  for (size_t i = 0; status == AIT_OK && i < names.count; ++i) {
-    const char *name = names.entries[i].key;
-    bool inplace, first = true;
-    const ait_op *op = ait_op_find_inplace(name, &inplace);
-    if (op && runs_on_reference(op->name)) continue;
-    ait_text_printf(&t, "%s\n{", any ? "," : "");
-    any = true;
-    ait_put_string(&t, &first, "name", name);
-    ait_put_string(&t, &first, "why", op ? "known, but nothing runs it yet" : "not in the operator list");
-    ait_text_printf(&t, "}");
+  for (size_t i = 0; status == AIT_OK && i < missing.by_name.count; ++i) {
+    ait_text_printf(&t, "%s", i ? "," : "");
+    print_missing(missing.by_name.entries[i].value, &t);
   }
   ait_text_printf(&t, "]}\n");
-  ait_map_deinit(&names);
+  ait_missing_deinit(&missing);
   if (status == AIT_OK) return ait_put_finish(&t, out);
   ait_text_deinit(&t);
   return ait_file_context(status, "read", path);

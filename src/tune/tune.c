@@ -440,6 +440,7 @@ static ait_status run(tuner *t, const char *model_path, const char *out_path, co
   AIT_TRY(ait_candidates_create(&t->options, t->threads, &t->list));
   t->phase = "import";
   AIT_TRY(ait_graph_open(model_path, &load, &t->raw));
+  AIT_TRY(ait_graph_check_operators(t->raw));
   AIT_TRY(ait_graph_region(t->raw, ait_allocator_default(), &t->region));
   if (out_path) AIT_TRY(check_writable(out_path));
   AIT_TRY(open_record(t));

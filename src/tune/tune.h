@@ -36,6 +36,8 @@ ait_status ait_graph_open(const char *path, const ait_load_options *options, ait
 const char *ait_build_id(void);
 /* onnx_bridge.c: backends that are fed with ONNX can compile from now on. Called wherever a backend is asked for its opinion. */
 void ait_onnx_bridge_connect(void);
+/* Is there, for each operator, something that runs it? Errors: unsupported, naming all that lack it. */
+ait_status ait_graph_check_operators(const ait_graph *graph) AIT_MUST_USE;
 /* The file's name in front of every error. */
 ait_status ait_file_context(ait_status status, const char *what, const char *path) AIT_MUST_USE;
 

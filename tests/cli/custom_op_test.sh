@@ -24,6 +24,13 @@ check() {
 for backend in reference native eager; do
   check 0 '^13$' "$app" "$model" $backend
 done
+# the same operator in a decomposed program: auto_functionalized_v2, on a buffer and on a slice of a tensor
+functional=$4/pt2/golden/afunc_t213.pt2
+for backend in reference native eager; do
+  check 0 '^42$' "$app" "$functional" $backend
+done
+check 3 "'mylib.foo' (2 nodes, first 'auto_functionalized_v2')" "$ait" run "$functional" --random 1
+
 check 3 "node 'foo': custom operator 'mylib.foo' is not registered" "$ait" run "$model" --random 1
 check 3 '^hint: .*--plugin' "$ait" run "$model" --random 1
 check 1 'mylib.foo' "$ait" ops --missing "$model"

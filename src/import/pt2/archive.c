@@ -245,7 +245,7 @@ static ait_status import_archive(archive *ar, ait_allocator a, const ait_import_
   return status ? ait_error_context(status, "cannot import '%s'", ar->in.path) : AIT_OK;
 }
 
-static ait_status import_file(ait_allocator a, const char *path, const ait_import_options *options, ait_map *missing, ait_graph **out) {
+static ait_status import_file(ait_allocator a, const char *path, const ait_import_options *options, ait_missing *missing, ait_graph **out) {
   archive ar = {.in = {.missing = missing, .path = path}};
   *out = NULL;
   ait_status status = ait_file_map_open(a, path, &ar.mapping);
@@ -258,12 +258,20 @@ static ait_status import_file(ait_allocator a, const char *path, const ait_impor
 }
 
 ait_status ait_import_pt2(ait_allocator a, const char *path, const ait_import_options *options, ait_graph **out) {
-  return import_file(a, path, options, NULL, out);
+  ait_status status = import_file(a, path, options, NULL, out);
+  if (ait_status_code(status) != AIT_CODE_UNSUPPORTED) return status;
+  ait_missing missing; /* the file is read once more, so that the user hears of all operators at once */
+  ait_missing_init(&missing, a);
+  ait_status again = ait_import_pt2_operators(a, path, options, &missing);
+  if (!again) status = ait_missing_tell(&missing, status);
+  ait_status_ignore(again);
+  ait_missing_deinit(&missing);
+  return status;
 }
 
-ait_status ait_import_pt2_operators(ait_allocator a, const char *path, const ait_import_options *options, ait_map *out_names) {
+ait_status ait_import_pt2_operators(ait_allocator a, const char *path, const ait_import_options *options, ait_missing *out) {
   ait_graph *none;
-  return import_file(a, path, options, out_names, &none);
+  return import_file(a, path, options, out, &none);
 }
 
 ait_status ait_import_pt2_memory(ait_allocator a, const char *name, const void *data, size_t size, const ait_import_options *options,

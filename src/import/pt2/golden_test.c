@@ -355,15 +355,19 @@ static void test_custom(void **state) {
 static void test_missing_operators(void **state) {
   (void)state;
   char path[512];
-  ait_map names;
-  ait_map_init(&names, ait_allocator_default());
+  ait_missing missing;
+  ait_missing_init(&missing, ait_allocator_default());
   make_path("cust_t214", path);
-  assert_null(ait_import_pt2_operators(ait_allocator_default(), path, NULL, &names));
+  assert_null(ait_import_pt2_operators(ait_allocator_default(), path, NULL, &missing));
   make_path("m_t214", path);
-  assert_null(ait_import_pt2_operators(ait_allocator_default(), path, NULL, &names));
-  assert_int_equal(names.count, 1);
-  assert_string_equal(names.entries[0].key, "mylib.foo");
-  ait_map_deinit(&names);
+  assert_null(ait_import_pt2_operators(ait_allocator_default(), path, NULL, &missing));
+  assert_int_equal(missing.by_name.count, 1);
+  const ait_missing_operator *o = missing.by_name.entries[0].value;
+  assert_string_equal(o->name, "mylib.foo");
+  assert_string_equal(o->first_node, "foo");
+  assert_int_equal(o->nodes, 1);
+  assert_true(o->custom);
+  ait_missing_deinit(&missing);
 }
 
 static void test_detect(void **state) {

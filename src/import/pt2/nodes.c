@@ -88,7 +88,7 @@ static ait_status define_names(ait_pt2_scope *scope, node_build *b, const ait_js
 
 /* Room for all results: those that the file names, and those that the schema declares. */
 static ait_status reserve_results(ait_pt2_scope *scope, node_build *b) {
-  size_t count = b->operator.op->result_count;
+  size_t count = b->operator.schema ? b->operator.schema->result_count : b->operator.op->result_count;
   for (uint32_t i = 0; i < b->outputs->count; ++i) {
     const ait_json *tensors = ait_json_get_kind(&b->outputs->as.items[i], "as_tensors", AIT_JSON_ARRAY);
     count += tensors ? tensors->count + 1 : 1;
@@ -213,6 +213,12 @@ static ait_status add_node(ait_pt2_scope *scope, const ait_json *json) {
                   .inputs = ait_json_get_kind(json, "inputs", AIT_JSON_ARRAY),
                   .outputs = ait_json_get_kind(json, "outputs", AIT_JSON_ARRAY),
                   .name = name_of(json, target)};
+  scope->in->node = b.name;
+  if (ait_pt2_is_functional(target)) {
+    uint32_t module;
+    AIT_TRY(ait_pt2_module_of(scope->in, ait_json_get(json, "metadata"), &module));
+    return ait_error_context(ait_pt2_add_functional(scope, json, b.name, module), "node '%s'", b.name);
+  }
   ait_status status = ait_pt2_find_operator(scope->in, target, &b.operator);
   if (status) return ait_error_context(status, "node '%s'", b.name);
   status = build_node(scope, &b);

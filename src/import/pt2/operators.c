@@ -44,13 +44,14 @@ ait_status ait_pt2_find_operator(ait_pt2_import *in, const char *target, ait_pt2
   out->op = strchr(out->name, '.') ? ait_op_find_inplace(out->name, &in_place) : NULL;
   if (out->op) {
     out->flags = in_place ? AIT_NODE_INPLACE : 0;
-    return AIT_OK;
+    bool lacking = in->missing && !ait_op_runs(out->op) && strcmp(out->op->name, "export.access_subclass_inner_tensor") != 0;
+    return lacking ? ait_missing_add(in->missing, out->name, in->node, false) : AIT_OK;
   }
   out->op = ait_op_find("custom");
   if (!out->op) return ait_error(AIT_CODE_INTERNAL, "ops.inc has no row 'custom'");
   AIT_TRY(ait_op_custom(out->name, &out->schema));
   if (out->schema) return AIT_OK;
-  if (in->missing) return ait_map_put(in->missing, out->name, NULL);
+  if (in->missing) return ait_missing_add(in->missing, out->name, in->node, !is_known_namespace(out->name));
   if (is_known_namespace(out->name)) {
     return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "operator '%s' is not known", out->name), "ait ops --missing %s", in->path);
   }

@@ -15,10 +15,11 @@ typedef struct ait_pt2_import {
   const char *model; /* name of the program in the archive */
   ait_graph *graph;  /* the root */
   ait_pt2_weights weights;
-  ait_map dims;     /* expression text to ait_dim + 1: programs repeat few texts thousands of times */
-  ait_map calls;    /* keys of nn_module_stack seen: call instances */
-  ait_map stacks;   /* nn_module_stack to module index */
-  ait_map *missing; /* unknown operators are collected here, and weights are not read; NULL: unknown operators are errors */
+  ait_map dims;         /* expression text to ait_dim + 1: programs repeat few texts thousands of times */
+  ait_map calls;        /* keys of nn_module_stack seen: call instances */
+  ait_map stacks;       /* nn_module_stack to module index */
+  ait_missing *missing; /* unknown operators are collected here, and weights are not read; NULL: unknown operators are errors */
+  const char *node;     /* whose operator is looked up, for `missing` */
 } ait_pt2_import;
 
 /* A graph of the file while it is read: names are its own, nested graphs do not see the outer ones. */
@@ -77,6 +78,10 @@ ait_status ait_pt2_add_nodes(ait_pt2_scope *scope, const ait_json *graph_json) A
 ait_status ait_pt2_add_node_range(ait_pt2_scope *scope, const ait_json *nodes, uint32_t begin, uint32_t end) AIT_MUST_USE;
 /* A graph in an argument. */
 ait_status ait_pt2_nested(ait_pt2_scope *scope, const ait_json *as_graph, ait_graph **out) AIT_MUST_USE;
+
+/* ---- functional.c ----------------------------------------------------------------------------------------------------------------*/
+bool ait_pt2_is_functional(const char *target); /* auto_functionalized, auto_functionalized_v2 */
+ait_status ait_pt2_add_functional(ait_pt2_scope *scope, const ait_json *node, const char *name, uint32_t module) AIT_MUST_USE;
 
 /* ---- vmap.c ----------------------------------------------------------------------------------------------------------------------*/
 bool ait_pt2_is_vmap(const ait_json *node); /* the beginning of a vmap, or what torch writes before it */
