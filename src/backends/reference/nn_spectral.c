@@ -221,6 +221,11 @@ cleanup:
 /* ---- what is small: tolerances --------------------------------------------------------------------------------------------------------*/
 static double epsilon_of(ait_dtype d) { return d == AIT_F64 || d == AIT_C128 ? 0x1p-52 : 0x1p-23; }
 
+/* max(m, n) * eps of the dtype in the user's program */
+static double default_rtol(const ait_ref_call *call, const ait_tensor *t, int64_t m, int64_t n) {
+  return (double)ait_nn_max(m, n) * epsilon_of(ait_nn_declared_dtype(call, 0, t->dtype) == AIT_F64 ? AIT_F64 : t->dtype);
+}
+
 /* The tolerance of each matrix: lead dims of x. A tensor argument is broadcast. */
 static ait_status tolerance(const ait_ref_call *call, uint32_t arg, const ait_tensor *x, double otherwise, ait_tensor *out) {
   AIT_TRY(lead_new(call, x, AIT_F64, 0, 0, 0, out));
@@ -246,7 +251,7 @@ static ait_status tolerances(const ait_ref_call *call, uint32_t atol_arg, uint32
                              ait_tensor *atol, ait_tensor *rtol) {
   const ait_tensor *t;
   AIT_TRY(ait_ref_tensor(call, 0, &t));
-  double eps = (double)big * epsilon_of(ait_nn_declared_dtype(call, 0, t->dtype) == AIT_F64 ? AIT_F64 : t->dtype);
+  double eps = default_rtol(call, t, big, 0);
   bool given = rtol_arg != AIT_NO_INDEX && !ait_ref_is_none(call, rtol_arg);
   AIT_TRY(tolerance(call, atol_arg, x, 0, atol));
   AIT_TRY(tolerance(call, rtol_arg, x, eps, rtol));
@@ -581,16 +586,22 @@ ait_status ait_ref_lstsq(ait_ref_call *call) {
   double rcond;
   cplx *memory = NULL;
   ait_status status;
-  const ait_tensor *tb;
+  const ait_tensor *ta, *tb;
+  int64_t shape[AIT_MAX_RANK];
   AIT_TRY(ait_ref_tensor(call, 1, &tb));
-  AIT_TRY(ait_ref_float_or(call, 2, 1e-7, &rcond));
   AIT_TRY(matrices(call, 0, false, &x, &count, &m, &n));
+  AIT_GOTO(ait_ref_tensor(call, 0, &ta));
+  AIT_GOTO(ait_ref_float_or(call, 2, default_rtol(call, ta, m, n), &rcond));
   bool vector = tb->rank == x.rank - 1;
-  int64_t k = m < n ? m : n, size = svd_memory(m, n), cols = vector ? 1 : tb->shape[tb->rank - 1];
-  if ((vector ? tb->shape[tb->rank - 1] : tb->shape[tb->rank - 2]) != m || ait_tensor_count(tb) != count * m * cols)
-    AIT_GOTO(ait_ref_error(call, AIT_CODE_UNSUPPORTED, "operands that must be broadcast"));
+  int64_t k = m < n ? m : n, size = svd_memory(m, n), cols = vector || tb->rank == 0 ? 1 : tb->shape[tb->rank - 1];
+  memcpy(shape, x.shape, sizeof shape);
+  shape[x.rank - 1] = cols; /* the right side's lead dims of one are stretched */
+  bool fits = vector || tb->rank == x.rank;
+  for (int32_t d = 0; fits && d < tb->rank; ++d) fits = tb->shape[d] == shape[d] || (tb->shape[d] == 1 && d < x.rank - 2);
+  if (!fits) AIT_GOTO(ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "the right side does not fit the matrices"));
   if (!(memory = complexes(call, size))) AIT_GOTO(AIT_OOM());
-  AIT_GOTO(ait_nn_complex(call, tb, &b));
+  ait_tensor wide = ait_ref_expand(tb, tb->rank, shape);
+  AIT_GOTO(ait_nn_complex(call, &wide, &b));
   AIT_GOTO(lead_new(call, &x, AIT_C128, 2, n, cols, &out));
   AIT_GOTO(lead_new(call, &x, AIT_F64, 1, cols, 0, &residual));
   AIT_GOTO(lead_new(call, &x, AIT_I64, 0, 0, 0, &rank));

@@ -23,3 +23,4 @@ for pads in ([-1, 1, -2, 1], [2, -1, 0, 0], [-2, -1, 1, 0], [0, 0, 3, 3]): case(
 for mode in ("reflect", "replicate"): case("pad", r(1, 2, 4, 5), [-1, 2, 2, -2], mode)
 case("linalg_matrix_rank.atol_rtol_tensor", torch.diag_embed(torch.tensor([[3.0, 1.0, 0.1], [3.0, 1.0, 0.1]])), rtol=torch.tensor([0.5, 0.01])); case("linalg_matrix_rank.atol_rtol_tensor", r(2, 0, 0), rtol=torch.ones(2))
 case("linalg_pinv.atol_rtol_tensor", torch.diag_embed(torch.tensor([[3.0, 1.0, 0.1], [3.0, 1.0, 0.1]])), atol=torch.tensor([0.5, 2.0]))
+case("linalg_lstsq", r(2, 5, 3), r(1, 5, 2), tol=(1e-3, 1e-4)); case("linalg_lstsq", r(2, 5, 3), r(2, 5), tol=(1e-3, 1e-4)); case("linalg_lstsq", torch.tensor([[1.0, 1.0], [1.0, 1.0], [2.0, 2.0]]), r(3, 1), driver="gelsd", tol=(1e-3, 1e-4))
