@@ -271,7 +271,7 @@ static ait_status class_losses(ait_ref_call *call, classes *c, const ait_tensor 
   }
   AIT_GOTO(reduce(call, c->reduction, &each, total, input->dtype));
   ait_tensor divisor = ait_tensor_borrow(&total, AIT_F64, 0, NULL);
-  if (c->reduction == REDUCE_NONE) total = 0;
+  if (c->reduction == REDUCE_NONE && input->rank > 1) total = 0; /* of a single position torch gives it all the same */
   if (ait_ends_with(call->node->op, "_forward")) status = ait_nn_result(call, 1, ait_nn_dtype(call, 1, input->dtype), &divisor);
 cleanup:
   ait_tensor_release(&each);
