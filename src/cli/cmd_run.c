@@ -1,5 +1,5 @@
 /* ait run: call a model, write its outputs, say how right they are. */
-#include "cli/cli.h"
+#include "cli/trace.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,7 @@ typedef struct run_state {
   size_t output_count;
   ait_data *saved; /* outputs by name */
   double seconds;  /* of the last call */
+  cli_trace *trace;
 } run_state;
 
 static ait_status call(run_state *r, const ait_value *inputs) {
@@ -27,6 +28,7 @@ static ait_status call(run_state *r, const ait_value *inputs) {
   double start = now();
   ait_status status = ait_session_run(r->session, inputs, r->inputs.count, r->outputs, r->output_count);
   r->seconds = now() - start;
+  if (status == AIT_OK && r->trace) cli_trace_call(r->trace, start, r->seconds);
   return status;
 }
 
@@ -96,6 +98,7 @@ static struct json_object *profile_json(const run_state *r) {
     json_object_object_add(o, "op", json_object_new_string(steps[i].op ? steps[i].op : ""));
     json_object_object_add(o, "kernel", json_object_new_string(steps[i].kernel ? steps[i].kernel : ""));
     json_object_object_add(o, "module", json_object_new_string(steps[i].module ? steps[i].module : ""));
+    json_object_object_add(o, "node", json_object_new_string(steps[i].name ? steps[i].name : ""));
     json_object_object_add(o, "calls", json_object_new_int64((int64_t)steps[i].calls));
     json_object_object_add(o, "seconds", json_object_new_double(steps[i].seconds));
     json_object_array_add(list, o);
@@ -179,8 +182,10 @@ static ait_status run_labels(run_state *r, const char *name, int64_t batch, int6
 static ait_status open_all(run_state *r) {
   ait_status status = cli_model_open(r->args, r->args->positional[0], cli_option(r->args, "backend"), &r->model);
   if (status == AIT_OK) status = cli_inputs_get(r->args, r->model, "data", &r->inputs);
-  if (status == AIT_OK) status = cli_session_open(r->args, r->model, cli_flag(r->args, "profile"), &r->session);
+  if (status == AIT_OK)
+    status = cli_session_open(r->args, r->model, cli_flag(r->args, "profile") || cli_option(r->args, "trace"), &r->session);
   if (status != AIT_OK) return status;
+  if (cli_option(r->args, "trace") && !(r->trace = cli_trace_create(r->session))) return ait_error(AIT_CODE_OUT_OF_MEMORY, "out of memory");
   r->output_count = ait_model_output_count(r->model);
   r->outputs = calloc(r->output_count + 1, sizeof *r->outputs);
   return r->outputs ? AIT_OK : ait_error(AIT_CODE_OUT_OF_MEMORY, "out of memory");
@@ -221,6 +226,8 @@ int cli_cmd_run(const cli_args *args) {
     if (status == AIT_OK) status = ait_data_save(r.saved, output);
   }
   int code = status != AIT_OK ? cli_fail(status) : report_run(&r, right, rows);
+  if (code == CLI_DONE && r.trace) code = cli_trace_write(r.trace, cli_option(args, "trace"));
+  cli_trace_destroy(r.trace);
   ait_data_destroy(r.saved);
   free(r.outputs);
   ait_session_destroy(r.session);

@@ -209,6 +209,16 @@ models_part() {
 }
 
 debug_part() {
+  expect 0 run "$digits" --backend native -i "$images" --repeat 3 --trace trace.json
+  json trace.json
+  says trace.json '"traceEvents"'
+  says trace.json '"name":"call 3"'
+  says trace.json '"name":"middle.1","cat":"module","ph":"X"'
+  says trace.json '"name":"conv","cat":"step"'
+  lacks out 'operator'
+  expect 4 run "$digits" --backend native -i "$images" --trace no/such/trace.json
+  error_lines=$(grep -c '^ait: ' err)
+  [ "$error_lines" = 1 ] || fail "a trace that cannot be written is no single error"
   expect 0 debug "$digits" --backend native -i "$images"
   says out 'native agrees'
   expect 1 debug "$digits" --backend null --size s40=3 -o found
