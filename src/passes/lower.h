@@ -30,6 +30,8 @@ extern const ait_lower_row ait_lower_pointwise_rows[], ait_lower_shape_rows[], a
 ait_status ait_lower_done(ait_lower *l, uint32_t value) AIT_MUST_USE;
 bool ait_lower_unused(const ait_lower *l, uint32_t result); /* result k of the node has no use */
 static inline const ait_value_info *ait_lower_result(const ait_lower *l) { return &l->g->values[l->n->results[0]]; }
+/* What several steps are computed in where torch has one operator and rounds once: half types in float32. */
+static inline ait_dtype ait_lower_steps_dtype(ait_dtype d) { return d == AIT_F16 || d == AIT_BF16 ? AIT_F32 : d; }
 /* Argument k as a tensor value; false when it is none. */
 bool ait_lower_tensor(const ait_lower *l, uint32_t k, uint32_t *out);
 /* Argument k (tensor) cast to dtype, as an argument. NONE stays NONE. */

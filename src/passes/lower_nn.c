@@ -53,6 +53,9 @@ static ait_status addmm(ait_lower *l) {
     AIT_TRY(transposed(l, b, &b));
     AIT_TRY(AIT_EMIT(&l->w, &out, "linear", ait_arg_value(a), ait_arg_value(b), ait_arg_value(bias)));
   } else {
+    ait_dtype steps = ait_lower_steps_dtype(ait_lower_result(l)->dtype);
+    uint32_t *const operands[] = {&a, &b, &bias};
+    for (size_t i = 0; i < AIT_COUNT(operands); ++i) AIT_TRY(ait_emit_cast(&l->w, *operands[i], steps, operands[i]));
     AIT_TRY(AIT_EMIT(&l->w, &out, "matmul", ait_arg_value(a), ait_arg_value(b)));
     AIT_TRY(AIT_EMIT(&l->w, &out, "add", ait_arg_value(out), ait_arg_value(bias)));
   }

@@ -110,7 +110,8 @@ static ait_status scaled(ait_lower *l, ait_arg *other, ait_dtype dtype, bool *ok
   if (!ait_arg_is_tensor(l->g, other)) {
     double number;
     *ok = ait_arg_as_number(l->g, other, &number);
-    if (other->kind == AIT_ARG_INT && l->a[2].kind == AIT_ARG_INT) *other = ait_arg_int(other->as.i * l->a[2].as.i);
+    if (other->kind == AIT_ARG_INT && l->a[2].kind == AIT_ARG_INT)
+      *other = ait_arg_int((int64_t)((uint64_t)other->as.i * (uint64_t)l->a[2].as.i)); /* wraps, as torch's */
     else if (*ok) *other = ait_arg_float(number * alpha);
     return AIT_OK;
   }
@@ -120,20 +121,30 @@ static ait_status scaled(ait_lower *l, ait_arg *other, ait_dtype dtype, bool *ok
   return AIT_OK;
 }
 
+/* With a factor there are two steps. */
+static ait_dtype scaled_dtype(const ait_lower *l) {
+  double alpha = 1;
+  ait_dtype dtype = ait_lower_result(l)->dtype;
+  bool one = l->n->arg_count < 3 || (ait_arg_as_number(l->g, &l->a[2], &alpha) && alpha == 1);
+  return one ? dtype : ait_lower_steps_dtype(dtype);
+}
+
 static ait_status add_sub(ait_lower *l) {
   ait_arg other = l->a[1];
+  ait_dtype dtype = scaled_dtype(l);
   bool ok;
-  if (!fast_dtype(ait_lower_result(l)->dtype)) return AIT_OK;
-  AIT_TRY(scaled(l, &other, ait_lower_result(l)->dtype, &ok));
-  return ok ? emit_binary(l, l->core, l->a[0], other, ait_lower_result(l)->dtype) : AIT_OK;
+  if (!fast_dtype(dtype)) return AIT_OK;
+  AIT_TRY(scaled(l, &other, dtype, &ok));
+  return ok ? emit_binary(l, l->core, l->a[0], other, dtype) : AIT_OK;
 }
 
 static ait_status rsub(ait_lower *l) {
   ait_arg first = l->a[0];
+  ait_dtype dtype = scaled_dtype(l);
   bool ok;
-  if (!fast_dtype(ait_lower_result(l)->dtype)) return AIT_OK;
-  AIT_TRY(scaled(l, &first, ait_lower_result(l)->dtype, &ok));
-  return ok ? emit_binary(l, "sub", l->a[1], first, ait_lower_result(l)->dtype) : AIT_OK;
+  if (!fast_dtype(dtype)) return AIT_OK;
+  AIT_TRY(scaled(l, &first, dtype, &ok));
+  return ok ? emit_binary(l, "sub", l->a[1], first, dtype) : AIT_OK;
 }
 
 static ait_status div_mode(ait_lower *l) {
@@ -174,7 +185,7 @@ static ait_status pow_number(ait_lower *l) {
   uint32_t x, out;
   ait_dtype dtype = ait_lower_result(l)->dtype;
   if (!ait_arg_as_number(l->g, &l->a[1], &e) || !ait_dtype_is_float(dtype) || !ait_lower_tensor(l, 0, &x)) return arithmetic(l);
-  AIT_TRY(ait_emit_cast(&l->w, x, dtype, &x));
+  AIT_TRY(ait_emit_cast(&l->w, x, e == 3 ? ait_lower_steps_dtype(dtype) : dtype, &x));
   if (e == 2 || e == 3) {
     AIT_TRY(AIT_EMIT(&l->w, &out, "mul", ait_arg_value(x), ait_arg_value(x)));
     if (e == 3) AIT_TRY(AIT_EMIT(&l->w, &out, "mul", ait_arg_value(out), ait_arg_value(x)));
@@ -190,7 +201,7 @@ static ait_status pow_number(ait_lower *l) {
 
 /* self + value * t1 * t2, self + value * t1 / t2 */
 static ait_status addcmul(ait_lower *l) {
-  ait_dtype dtype = ait_lower_result(l)->dtype;
+  ait_dtype dtype = ait_lower_steps_dtype(ait_lower_result(l)->dtype);
   ait_arg t[3];
   uint32_t v;
   double value;

@@ -232,15 +232,16 @@ static ait_status variance(ait_lower *l) {
   ait_arg all = ait_arg_none(), correction = ait_arg_float(1);
   double number;
   uint32_t out;
+  bool root = !strcmp(l->core, "std");
+  ait_dtype dtype = root ? ait_lower_steps_dtype(ait_lower_result(l)->dtype) : ait_lower_result(l)->dtype;
   if (c >= 0 && l->a[c].kind != AIT_ARG_NONE) {
     if (!ait_arg_as_number(l->g, &l->a[c], &number)) return AIT_OK;
     correction = ait_arg_float(number);
   }
   if (u >= 0) correction = ait_arg_float(ait_arg_flag(&l->a[u]) ? 1 : 0);
-  AIT_TRY(reduce_with(l, "var", ait_lower_result(l)->dtype, dim < 0 ? &all : &l->a[dim], keep >= 0 && ait_arg_flag(&l->a[keep]),
-                      &correction, &out));
+  AIT_TRY(reduce_with(l, "var", dtype, dim < 0 ? &all : &l->a[dim], keep >= 0 && ait_arg_flag(&l->a[keep]), &correction, &out));
   if (out == AIT_NO_INDEX) return AIT_OK;
-  if (!strcmp(l->core, "std")) AIT_TRY(AIT_EMIT(&l->w, &out, "sqrt", ait_arg_value(out)));
+  if (root) AIT_TRY(AIT_EMIT(&l->w, &out, "sqrt", ait_arg_value(out)));
   return ait_lower_done(l, out);
 }
 
