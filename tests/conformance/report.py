@@ -57,8 +57,10 @@ def add(counts, more):
 
 
 def table(head, rows):
+    rows = list(rows)
+    numbers = [all(str(row[i])[:1].isdigit() or row[i] == "" for row in rows) for i in range(len(head))]
     yield "| " + " | ".join(head) + " |"
-    yield "|" + "|".join("---" if i == 0 else "---:" for i in range(len(head))) + "|"
+    yield "|" + "|".join("---:" if number else "---" for number in numbers) + "|"
     for row in rows:
         yield "| " + " | ".join(str(cell) for cell in row) + " |"
     yield ""
