@@ -360,8 +360,14 @@ static ait_status rewrite_statistics(functionaliser *f, ait_node *n, const ait_a
 
 /* pow_.Scalar has a row of its own: the functional operator, and the write. */
 static void name_inplace(ait_node *n) {
-  if (strcmp(n->op->name, "aten.pow_.Scalar")) return;
-  n->op = ait_op_find("aten.pow.Tensor_Scalar");
+  bool polygamma = strcmp(n->op->name, "aten.polygamma_") == 0 && n->arg_count == 2; /* (self, n), where polygamma has (n, self) */
+  if (!polygamma && strcmp(n->op->name, "aten.pow_.Scalar")) return;
+  if (polygamma) {
+    ait_arg order = n->args[1];
+    n->args[1] = n->args[0];
+    n->args[0] = order;
+  }
+  n->op = ait_op_find(polygamma ? "aten.polygamma" : "aten.pow.Tensor_Scalar");
   n->op_name = n->op->name;
   n->flags |= AIT_NODE_INPLACE;
 }

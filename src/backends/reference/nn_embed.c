@@ -141,7 +141,7 @@ cleanup:
   return status;
 }
 
-/* embedding_renorm_(weight, indices, max_norm, norm_type): rows that are looked up are scaled down to a norm of max_norm, each once. */
+/* embedding_renorm(weight, indices, max_norm, norm_type): rows that are looked up are scaled down to a norm of max_norm, each once. */
 ait_status ait_ref_embedding_renorm(ait_ref_call *call) {
   const ait_tensor *t, *ti;
   ait_tensor w = {0}, index = {0};
@@ -164,8 +164,7 @@ ait_status ait_ref_embedding_renorm(ait_ref_call *call) {
     if (!isinf(p)) norm = pow(norm, 1 / p);
     for (int64_t j = 0; norm > limit && j < n; ++j) row[j] *= limit / (norm + 1e-7); /* below the limit from then on */
   }
-  AIT_GOTO(ait_tensor_copy(t, &w));
-  ait_ref_set_view(call, 0, t, t);
+  status = ait_nn_result(call, 0, ait_nn_dtype(call, 0, t->dtype), &w);
 cleanup:
   ait_tensor_release(&w);
   ait_tensor_release(&index);

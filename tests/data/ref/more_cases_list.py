@@ -11,7 +11,7 @@ case("histogram.bin_ct", r(0, 3), 4); case("histogram.bin_ct", torch.full((3,), 
 pts = torch.rand(9, 2)
 case("histogramdd", pts, [2, 3]); case("histogramdd.int_bins", pts, 3); case("_histogramdd_from_bin_cts", pts, [2, 3], weight=torch.rand(9), density=True); case("_histogramdd_bin_edges", pts, [2, 3])
 case("_histogramdd_from_bin_tensors", pts, [torch.tensor([0.0, 0.3, 1.0]), torch.tensor([0.1, 0.9])])
-case("embedding_renorm_", r(5, 4) * 3, torch.tensor([[1, 3], [1, 0]]), 1.0, 2.0, after=(0,)); case("embedding_renorm_", r(5, 4), torch.tensor([2]), 1.5, inf, after=(0,))
+case("embedding_renorm", r(5, 4) * 3, torch.tensor([[1, 3], [1, 0]]), 1.0, 2.0); case("embedding_renorm", r(5, 4), torch.tensor([2]), 1.5, inf, inplace=True)
 for red in (0, 1, 2): case("multilabel_margin_loss_forward", r(2, 4), torch.tensor([[3, 0, -1, 1], [2, -1, 0, 0]]), red)
 case("multilabel_margin_loss_forward", r(4), torch.tensor([3, 0, -1, 1]), 1)
 case("_batch_norm_with_update_functional", r(4, 3, 5), r(3), r(3), r(3), torch.rand(3) + 0.5, 0.1, 1e-5)
