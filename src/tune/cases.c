@@ -1,4 +1,5 @@
 #include "tune/cases.h"
+#include "tune/nudge.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -133,23 +134,42 @@ static ait_status add_extreme(ait_tune_cases *cases, const ait_region *region, c
 }
 
 /* ---- the oracle ------------------------------------------------------------------------------------------------------------------*/
-static ait_status oracle(const ait_graph *raw, const ait_region *region, const char *options, int32_t threads, ait_plan *plan,
+typedef enum oracle_mode { ORACLE_DOUBLE, ORACLE_OWN, ORACLE_NUDGED } oracle_mode;
+
+/* After building: the weights that the oracle runs on. */
+static ait_status replace_weights(ait_weight_store **weights) {
+  ait_weight_store *nudged;
+  AIT_TRY(ait_nudge_weights(*weights, &nudged));
+  ait_weight_store_release(*weights);
+  *weights = nudged;
+  return AIT_OK;
+}
+
+static ait_status oracle(const ait_graph *raw, const ait_region *region, oracle_mode mode, int32_t threads, ait_plan *plan,
                          ait_weight_store **weights, ait_model **model, ait_session **session) {
+  const char *options = mode == ORACLE_DOUBLE ? "precision=fp64" : NULL;
   ait_build_request request = {
       .allocator = ait_allocator_default(), .backend = ait_backend_find("reference"), .options = options, .cpu_mask = UINT64_MAX};
   ait_session_options so;
   ait_session_options_init(&so);
   so.threads = threads;
   AIT_TRY(ait_plan_build(raw, &request, NULL, plan, weights));
+  if (mode == ORACLE_NUDGED && *weights) AIT_TRY(replace_weights(weights));
   AIT_TRY(ait_model_create(ait_allocator_default(), region, ait_weight_store_provider(*weights), plan, NULL, NULL, model));
   return ait_session_create(*model, &so, session);
 }
 
-static ait_status run_case(ait_session *session, const ait_tune_case *c, ait_value *outputs, size_t output_count) {
+static void nudge_input(ait_value *v) {
+  if (v->kind != AIT_VALUE_TENSOR || v->as.tensor.dtype != AIT_F32 || !ait_tensor_is_contiguous(&v->as.tensor)) return;
+  ait_nudge_floats(v->as.tensor.data, (size_t)ait_tensor_count(&v->as.tensor));
+}
+
+static ait_status run_case(ait_session *session, const ait_tune_case *c, bool nudge, ait_value *outputs, size_t output_count) {
   ait_value *inputs = ait_alloc_zero(ait_allocator_default(), (c->input_count + 1) * sizeof *inputs, _Alignof(ait_value));
   ait_status status = inputs ? ait_session_reset(session) : AIT_OOM();
   for (size_t i = 0; status == AIT_OK && i < c->input_count; ++i)
     status = copy_value(&c->inputs[i], &inputs[i]); /* a model may write into them */
+  for (size_t i = 0; status == AIT_OK && nudge && i < c->input_count; ++i) nudge_input(&inputs[i]);
   for (size_t i = 0; i < output_count; ++i) outputs[i] = (ait_value){0};
   if (status == AIT_OK) status = ait_session_run(session, inputs, c->input_count, outputs, output_count);
   for (size_t i = 0; inputs && i < c->input_count; ++i) ait_value_release(&inputs[i]);
@@ -183,14 +203,21 @@ static ait_status keep_expected(ait_tune_cases *cases, ait_tune_case *c, const a
   return AIT_OK;
 }
 
-/* What rounding alone does: the oracle in the model's own precision against the oracle in double. */
-static ait_status measure_noise(ait_tune_cases *cases, const ait_tune_case *c, const ait_value *outputs) {
+/* Every number moved by a whole unit at once is more than what roundings of half a unit do. */
+static const double nudge_share = 0.3;
+
+/* What rounding alone does, against the oracle in double: the oracle in the model's own precision, which rounds once for each operator, and
+ * the same with inputs and weights moved by one unit in the last place, which shows what a model makes of the roundings inside of a sum. A
+ * jump (an index that tips over) is no rounding. */
+static ait_status measure_noise(ait_tune_cases *cases, const ait_tune_case *c, bool nudged, const ait_value *outputs) {
   ait_compare_rule rule = {.rtol = INFINITY};
   for (size_t k = 0; k < cases->output_count; ++k) {
     ait_compare_result r;
     if (outputs[k].kind != AIT_VALUE_TENSOR || cases->outputs[k].exact || c->expected[k].kind != AIT_VALUE_TENSOR) continue;
     AIT_TRY(ait_compare(&outputs[k].as.tensor, &c->expected[k].as.tensor, &rule, &r));
-    if (r.max_abs > cases->outputs[k].noise) cases->outputs[k].noise = r.max_abs;
+    bool jumped = nudged && !(r.max_abs <= 1e-4 * cases->outputs[k].max_abs);
+    double noise = nudged ? nudge_share * r.max_abs : r.max_abs;
+    if (!jumped && noise > cases->outputs[k].noise) cases->outputs[k].noise = noise;
   }
   return AIT_OK;
 }
@@ -209,21 +236,21 @@ static void close_oracle(oracle_run *o) {
   if (o->plan.steps) ait_plan_deinit(&o->plan);
 }
 
-/* All cases on the oracle: first in double (answers), then in single (noise). A case that is too slow for it is dropped, samples never. */
-static ait_status run_oracle(ait_tune_cases *cases, const ait_graph *raw, const ait_region *region, int32_t threads, bool in_double) {
+/* All cases on the oracle: first in double (answers), then in single and nudged (noise). A case that is too slow for it is dropped, samples
+ * never. */
+static ait_status run_oracle(ait_tune_cases *cases, const ait_graph *raw, const ait_region *region, int32_t threads, oracle_mode mode) {
   oracle_run o = {0};
   ait_value *outputs = ait_alloc_zero(ait_allocator_default(), (cases->output_count + 1) * sizeof *outputs, _Alignof(ait_value));
-  ait_status status =
-      outputs ? oracle(raw, region, in_double ? "precision=fp64" : NULL, threads, &o.plan, &o.weights, &o.model, &o.session) : AIT_OOM();
-  bool answers = in_double || !cases->double_precision;
+  ait_status status = outputs ? oracle(raw, region, mode, threads, &o.plan, &o.weights, &o.model, &o.session) : AIT_OOM();
+  bool answers = mode == ORACLE_DOUBLE || !cases->double_precision, nudged = mode == ORACLE_NUDGED;
   for (size_t i = 0; status == AIT_OK && i < cases->count; ++i) {
     ait_tune_case *c = &cases->items[i];
     double start = ait_clock_seconds();
-    status = run_case(o.session, c, outputs, cases->output_count);
+    status = run_case(o.session, c, nudged, outputs, cases->output_count);
     double seconds = ait_clock_seconds() - start;
-    if (i == 0) cases->reference_seconds = seconds;
+    if (i == 0 && !nudged) cases->reference_seconds = seconds;
     if (status == AIT_OK && answers) status = keep_expected(cases, c, outputs);
-    else if (status == AIT_OK) status = measure_noise(cases, c, outputs);
+    else if (status == AIT_OK) status = measure_noise(cases, c, nudged, outputs);
     if (status != AIT_OK) status = ait_error_context(status, "%s on the reference", c->label);
     size_t next = i + 1; /* the extremes come last: the largest is left out when the smaller ones were slow already */
     if (answers && next + 1 == cases->count && !cases->items[next].measured &&
@@ -285,14 +312,15 @@ ait_status ait_tune_cases_answer(ait_tune_cases *cases, const ait_graph *raw, co
   ait_region *region = NULL;
   AIT_TRY(ait_graph_region(raw, ait_allocator_default(), &region));
   cases->double_precision = true;
-  ait_status status = run_oracle(cases, raw, region, threads, true);
+  ait_status status = run_oracle(cases, raw, region, threads, ORACLE_DOUBLE);
   if (status != AIT_OK && ait_status_code(status) == AIT_CODE_UNSUPPORTED) {
     cases->double_precision = false;
     snprintf(cases->why, sizeof cases->why, "%s", ait_status_message(status));
     ait_status_free(status);
     status = AIT_OK;
   }
-  if (status == AIT_OK) status = run_oracle(cases, raw, region, threads, false);
+  if (status == AIT_OK) status = run_oracle(cases, raw, region, threads, ORACLE_OWN);
+  if (status == AIT_OK && cases->double_precision) status = run_oracle(cases, raw, region, threads, ORACLE_NUDGED);
   if (status == AIT_OK) set_tolerances(cases, options);
   ait_graph_region_destroy(ait_allocator_default(), region);
   return status;
@@ -391,7 +419,7 @@ static ait_status check_output(const ait_tune_output *o, const char *label, cons
 static ait_status check_repeat(ait_session *session, const ait_tune_cases *cases, const ait_value *first, ait_value *again,
                                ait_tune_error *out) {
   ait_compare_rule exact = {.exact = true};
-  AIT_TRY(run_case(session, &cases->items[0], again, cases->output_count));
+  AIT_TRY(run_case(session, &cases->items[0], false, again, cases->output_count));
   for (size_t k = 0; k < cases->output_count; ++k) {
     ait_compare_result r;
     if (first[k].kind != AIT_VALUE_TENSOR || again[k].kind != AIT_VALUE_TENSOR) continue;
@@ -418,7 +446,7 @@ ait_status ait_tune_check(ait_session *session, const ait_tune_cases *cases, ait
   ait_status status = outputs ? AIT_OK : AIT_OOM();
   for (size_t i = cases->count; status == AIT_OK && i-- > 0;) { /* the first sample last: the repeat follows it */
     const ait_tune_case *c = &cases->items[i];
-    status = run_case(session, c, outputs, n);
+    status = run_case(session, c, false, outputs, n);
     for (size_t k = 0; status == AIT_OK && k < n; ++k) {
       ait_tune_row row = {0};
       status = check_output(&cases->outputs[k], c->label, &outputs[k], &c->expected[k], &row, out);
