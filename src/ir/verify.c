@@ -153,6 +153,8 @@ static ait_status check_dialect(const verifier *v, const ait_node *n) {
     return AIT_OK;
   }
   if (v->g->dialect == AIT_DIALECT_CORE && !(n->op->traits & AIT_OP_MUTATES) && !(n->flags & AIT_NODE_INPLACE)) return AIT_OK;
+  /* Core operators are pure functions: importers of other formats than PyTorch's build raw graphs of them. */
+  if (v->g->dialect == AIT_DIALECT_RAW && !(n->flags & AIT_NODE_INPLACE)) return AIT_OK;
   return fault(v, "operator does not belong to the %s dialect", v->g->dialect == AIT_DIALECT_RAW ? "raw" : "core");
 }
 

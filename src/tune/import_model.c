@@ -14,7 +14,6 @@ static const char *kind_text(ait_file_kind kind) {
     case AIT_FILE_CHECKPOINT: return "it is a checkpoint (torch.save) without a program";
     case AIT_FILE_AOTI: return "it is an AOTInductor package: compiled code for one machine and no program";
     case AIT_FILE_SAFETENSORS: return "it holds weights without a program";
-    case AIT_FILE_ONNX: return "ONNX files are not read by this version";
     default: return "its format is not known";
   }
 }
@@ -57,6 +56,7 @@ static ait_status open_kind(const char *path, const ait_load_options *options, c
   if (kind == AIT_FILE_PT2 || kind == AIT_FILE_AOTI || kind == AIT_FILE_UNKNOWN)
     return ait_import_pt2(options->allocator, path, &import, out);
   if (kind == AIT_FILE_TEXT) return open_text(options->allocator, path, out);
+  if (kind == AIT_FILE_ONNX) return ait_import_onnx(options->allocator, path, &import, out);
   if (kind == AIT_FILE_AIT) return open_artifact(options->allocator, path, out);
   if (kind == AIT_FILE_SAFETENSORS)
     return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "cannot import '%s': %s", path, kind_text(kind)),

@@ -94,6 +94,7 @@ static ait_status find_missing(const char *path, const ait_load_options *options
   AIT_TRY(ait_import_detect(path, &kind));
   ait_import_options import = {.model_name = options->model_name};
   if (kind == AIT_FILE_PT2) return ait_import_pt2_operators(options->allocator, path, &import, m);
+  if (kind == AIT_FILE_ONNX) return ait_import_onnx_operators(options->allocator, path, &import, m);
   ait_graph *graph;
   AIT_TRY(ait_graph_open(path, options, &graph));
   ait_status status = ait_missing_of_graph(graph, m);
