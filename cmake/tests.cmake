@@ -35,6 +35,11 @@ if(TARGET ait_cli)
     set_tests_properties(kinds/${part} PROPERTIES TIMEOUT 300)
   endforeach()
 endif()
+# ONNX's node tests: a sample; all of them: tests/cli/onnx_cases_test.sh AIT tests/data FOLDER.
+if(TARGET ait_cli)
+  add_test(NAME cli/onnx_cases COMMAND ${PROJECT_SOURCE_DIR}/tests/cli/onnx_cases_test.sh $<TARGET_FILE:ait_cli> ${PROJECT_SOURCE_DIR}/tests/data)
+  set_tests_properties(cli/onnx_cases PROPERTIES TIMEOUT 300)
+endif()
 # The installation test takes what there is to install.
 add_custom_target(ait_tests DEPENDS ${test_targets} ait ait_rt $<TARGET_NAME_IF_EXISTS:ait_cli>)
 file(GLOB_RECURSE bench_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*_bench.c ${PROJECT_SOURCE_DIR}/bench/*_bench.c)

@@ -15,8 +15,11 @@ ait_status ait_onnx_number(const ait_ref_call *call, uint32_t arg, double *out) 
 /* Runs another operator on the given arguments; its results are this node's. */
 ait_status ait_onnx_delegate(ait_ref_call *call, const char *op, const ait_arg *args, uint32_t count) AIT_MUST_USE;
 /* Result k, contiguous, with the dtype that the program declares (or `otherwise`). */
-ait_status ait_onnx_new(ait_ref_call *call, uint32_t k, ait_dtype otherwise, int32_t rank, const int64_t *shape, ait_tensor *out) AIT_MUST_USE;
+ait_status ait_onnx_new(ait_ref_call *call, uint32_t k, ait_dtype otherwise, int32_t rank, const int64_t *shape,
+                        ait_tensor *out) AIT_MUST_USE;
 /* Element at a place of a strided tensor, in bytes. */
-static inline char *ait_onnx_at(const ait_tensor *t, int64_t element) { return (char *)t->data + element * (int64_t)ait_dtype_size(t->dtype); }
+static inline char *ait_onnx_at(const ait_tensor *t, int64_t element) {
+  return (char *)t->data + element * (int64_t)ait_dtype_size(t->dtype);
+}
 
 #endif

@@ -77,7 +77,10 @@ ait_status ait_ref_onnx_cast(ait_ref_call *call) {
       continue;
     }
     double v = ait_element_f64(p, x->dtype);
-    ait_element_set_f64(q, out.dtype, to == E2M1 ? to_e2m1(v) : to == E8M0 ? to_e8m0(v, mode ? mode : "up") : to_float8(v, to, narrow, saturate));
+    ait_element_set_f64(q, out.dtype,
+                        to == E2M1   ? to_e2m1(v)
+                        : to == E8M0 ? to_e8m0(v, mode ? mode : "up")
+                                     : to_float8(v, to, narrow, saturate));
   } while (ait_ref_next(x->rank, x->shape, index));
   return AIT_OK;
 }

@@ -25,7 +25,8 @@ static ait_status scalar_input(loop *l, uint32_t k, ait_dtype dtype, int64_t v) 
 
 static ait_status truth(const loop *l, const ait_ref_value *v, bool *out) {
   if (v->type == AIT_TYPE_BOOL) *out = v->as.b;
-  else if (v->type == AIT_TYPE_TENSOR && ait_tensor_count(&v->as.tensor) == 1) *out = ait_element_f64(v->as.tensor.data, v->as.tensor.dtype) != 0;
+  else if (v->type == AIT_TYPE_TENSOR && ait_tensor_count(&v->as.tensor) == 1)
+    *out = ait_element_f64(v->as.tensor.data, v->as.tensor.dtype) != 0;
   else return ait_ref_error(l->call, AIT_CODE_INVALID_ARGUMENT, "the condition is no truth value");
   return AIT_OK;
 }
@@ -93,7 +94,8 @@ static ait_status stack(loop *l, uint32_t k, uint32_t result) {
   AIT_TRY(ait_ref_new(l->call, result, first->dtype, first->rank + 1, shape, &out));
   for (int64_t i = 0; i < l->count; ++i) {
     ait_tensor part = ait_ref_selected(&out, 0, i);
-    if (!ait_tensor_same_shape(&part, &l->steps[k][i])) return ait_ref_error(l->call, AIT_CODE_INVALID_ARGUMENT, "steps give tensors of different shapes");
+    if (!ait_tensor_same_shape(&part, &l->steps[k][i]))
+      return ait_ref_error(l->call, AIT_CODE_INVALID_ARGUMENT, "steps give tensors of different shapes");
     AIT_TRY(ait_ref_move(l->call, &part, &l->steps[k][i]));
   }
   return AIT_OK;
@@ -120,7 +122,9 @@ static ait_status run_steps(loop *l) {
   return AIT_OK;
 }
 
-static void *zeros(const loop *l, size_t count, size_t size) { return ait_alloc_zero(l->call->allocator, count * size, _Alignof(max_align_t)); }
+static void *zeros(const loop *l, size_t count, size_t size) {
+  return ait_alloc_zero(l->call->allocator, count * size, _Alignof(max_align_t));
+}
 
 static void loop_release(loop *l) {
   ait_allocator a = l->call->allocator;
@@ -139,7 +143,8 @@ static void loop_release(loop *l) {
 /* (body, trip count?, condition?, [carried], [captured]) -> carried, then what each step gives, stacked */
 ait_status ait_ref_onnx_loop(ait_ref_call *call) {
   const ait_region_node *n = call->node;
-  if (n->arg_count != 5 || n->args[0].kind != AIT_ARG_GRAPH) return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "its arguments are not those of a loop");
+  if (n->arg_count != 5 || n->args[0].kind != AIT_ARG_GRAPH)
+    return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "its arguments are not those of a loop");
   loop l = {.call = call, .body = n->args[0].as.graph, .carried = list_length(n, 3), .captured = list_length(n, 4)};
   if (l.body->output_count < 1 + l.carried || l.body->input_count != 2 + l.carried + l.captured)
     return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "the body does not fit what the loop carries");

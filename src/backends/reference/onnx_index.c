@@ -1,7 +1,9 @@
 /* ONNX: reading and writing by index, where negative indices count from the end. */
 #include "backends/reference/onnx.h"
 
-static ait_status wrap(const ait_ref_call *call, int64_t index, int64_t size, int64_t *out) { return ait_ref_wrap_index(call, index, size, out); }
+static ait_status wrap(const ait_ref_call *call, int64_t index, int64_t size, int64_t *out) {
+  return ait_ref_wrap_index(call, index, size, out);
+}
 
 static int64_t int_at(const ait_tensor *t, const int64_t *index) { return ait_element_i64(ait_ref_at(t, index), t->dtype); }
 
@@ -17,9 +19,11 @@ ait_status ait_ref_onnx_gather_elements(ait_ref_call *call) {
   AIT_TRY(ait_ref_tensor(call, 1, &indices));
   AIT_TRY(ait_ref_int(call, 2, &axis));
   AIT_TRY(ait_ref_dim(call, axis, x->rank, &d));
-  if (indices->rank != x->rank) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "operand and indices have ranks %d and %d", x->rank, indices->rank);
+  if (indices->rank != x->rank)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "operand and indices have ranks %d and %d", x->rank, indices->rank);
   for (int32_t k = 0; k < x->rank; ++k)
-    if (k != d && indices->shape[k] > x->shape[k]) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "dim %d of the indices is larger than the operand's", k);
+    if (k != d && indices->shape[k] > x->shape[k])
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "dim %d of the indices is larger than the operand's", k);
   AIT_TRY(ait_ref_new(call, 0, x->dtype, x->rank, indices->shape, &out));
   size_t size = ait_dtype_size(x->dtype);
   char *to = out.data;
@@ -34,8 +38,8 @@ ait_status ait_ref_onnx_gather_elements(ait_ref_call *call) {
 }
 
 /* Elements [0, depth) of the last dim of `indices` at `index`, as a place in dims [first, first + depth) of x. */
-static ait_status place_of(const ait_ref_call *call, const ait_tensor *x, const ait_tensor *indices, int64_t *index, int32_t first, int64_t depth,
-                           int64_t *out) {
+static ait_status place_of(const ait_ref_call *call, const ait_tensor *x, const ait_tensor *indices, int64_t *index, int32_t first,
+                           int64_t depth, int64_t *out) {
   for (int64_t k = 0; k < depth; ++k) {
     index[indices->rank - 1] = k;
     AIT_TRY(wrap(call, int_at(indices, index), x->shape[first + k], &out[first + k]));
@@ -53,7 +57,8 @@ ait_status ait_ref_onnx_gather_nd(ait_ref_call *call) {
   AIT_TRY(ait_ref_int(call, 2, &batch));
   depth = indices->rank ? indices->shape[indices->rank - 1] : 0;
   if (indices->rank < 1 || depth < 1 || batch < 0 || batch >= indices->rank || batch + depth > x->rank)
-    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%lld index numbers after %lld batch dims for rank %d", (long long)depth, (long long)batch, x->rank);
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%lld index numbers after %lld batch dims for rank %d", (long long)depth,
+                         (long long)batch, x->rank);
   int32_t outer_rank = indices->rank - 1, inner = x->rank - (int32_t)(batch + depth);
   for (int32_t d = 0; d < batch; ++d)
     if (indices->shape[d] != x->shape[d]) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "batch dim %d differs", d);
@@ -137,9 +142,11 @@ ait_status ait_ref_onnx_scatter_elements(ait_ref_call *call) {
   AIT_TRY(combine_of(call, 4, &how));
   AIT_TRY(copy_of_operand(call, &x, &out));
   AIT_TRY(ait_ref_dim(call, axis, x->rank, &d));
-  if (indices->rank != x->rank || !ait_tensor_same_shape(indices, updates)) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "operand, indices and updates do not fit");
+  if (indices->rank != x->rank || !ait_tensor_same_shape(indices, updates))
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "operand, indices and updates do not fit");
   for (int32_t k = 0; k < x->rank; ++k)
-    if (k != d && indices->shape[k] > x->shape[k]) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "dim %d of the indices is larger than the operand's", k);
+    if (k != d && indices->shape[k] > x->shape[k])
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "dim %d of the indices is larger than the operand's", k);
   if (ait_tensor_count(indices) == 0) return AIT_OK;
   do {
     memcpy(to, index, sizeof to);
@@ -160,10 +167,12 @@ ait_status ait_ref_onnx_scatter_nd(ait_ref_call *call) {
   AIT_TRY(combine_of(call, 3, &how));
   AIT_TRY(copy_of_operand(call, &x, &out));
   depth = indices->rank ? indices->shape[indices->rank - 1] : 0;
-  if (indices->rank < 1 || depth > x->rank) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%lld index numbers for rank %d", (long long)depth, x->rank);
+  if (indices->rank < 1 || depth > x->rank)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%lld index numbers for rank %d", (long long)depth, x->rank);
   int32_t outer_rank = indices->rank - 1, inner = x->rank - (int32_t)depth;
   bool fits = updates->rank == outer_rank + inner;
-  for (int32_t d = 0; fits && d < updates->rank; ++d) fits = updates->shape[d] == (d < outer_rank ? indices->shape[d] : x->shape[depth + d - outer_rank]);
+  for (int32_t d = 0; fits && d < updates->rank; ++d)
+    fits = updates->shape[d] == (d < outer_rank ? indices->shape[d] : x->shape[depth + d - outer_rank]);
   if (!fits) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "operand, indices and updates do not fit");
   if (ait_tensor_count(updates) == 0) return AIT_OK;
   do {
@@ -202,7 +211,8 @@ ait_status ait_ref_onnx_tensor_scatter(ait_ref_call *call) {
     to[d] = start + index[d];
     if (circular) to[d] %= x->shape[d];
     if (start < 0 || to[d] >= x->shape[d])
-      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "position %lld is outside of the cache of %lld", (long long)to[d], (long long)x->shape[d]);
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "position %lld is outside of the cache of %lld", (long long)to[d],
+                           (long long)x->shape[d]);
     memcpy(ait_ref_at(&out, to), ait_ref_at(update, index), size);
   } while (ait_ref_next(x->rank, update->shape, index));
   return AIT_OK;
@@ -279,14 +289,16 @@ ait_status ait_ref_onnx_reverse_sequence(ait_ref_call *call) {
   AIT_TRY(ait_ref_int(call, 3, &batch));
   AIT_TRY(ait_ref_dim(call, time, x->rank, &t));
   AIT_TRY(ait_ref_dim(call, batch, x->rank, &b));
-  if (x->rank < 2 || t == b || lengths->rank != 1 || lengths->shape[0] != x->shape[b]) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "axes or lengths do not fit");
+  if (x->rank < 2 || t == b || lengths->rank != 1 || lengths->shape[0] != x->shape[b])
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "axes or lengths do not fit");
   AIT_TRY(ait_ref_new(call, 0, x->dtype, x->rank, x->shape, &out));
   if (ait_tensor_count(&out) == 0) return AIT_OK;
   size_t size = ait_dtype_size(x->dtype);
   char *to = out.data;
   do {
     int64_t length = ait_element_i64(ait_onnx_at(lengths, index[b] * lengths->strides[0]), lengths->dtype);
-    if (length < 0 || length > x->shape[t]) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "length %lld of %lld steps", (long long)length, (long long)x->shape[t]);
+    if (length < 0 || length > x->shape[t])
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "length %lld of %lld steps", (long long)length, (long long)x->shape[t]);
     memcpy(from, index, sizeof from);
     if (index[t] < length) from[t] = length - 1 - index[t];
     memcpy(to, ait_ref_at(x, from), size);

@@ -53,7 +53,8 @@ static ait_status read_pool(const ait_ref_call *call, const ait_tensor *x, pool 
   p->include_pad = p->column_major = option != 0;
   p->p = (double)option;
   for (int32_t i = 0; i < p->spatial; ++i)
-    if (p->kernel[i] < 1 || p->stride[i] < 1 || p->dilation[i] < 1) return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "kernel, stride or dilation is not positive");
+    if (p->kernel[i] < 1 || p->stride[i] < 1 || p->dilation[i] < 1)
+      return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "kernel, stride or dilation is not positive");
   return AIT_OK;
 }
 
@@ -171,7 +172,8 @@ ait_status ait_ref_onnx_max_unpool(ait_ref_call *call) {
   AIT_TRY(ait_ref_ints(call, 4, inferred, &m));
   if (ait_ref_is_none(call, 2)) AIT_TRY(ait_ref_ints(call, 3, shape, &n));
   else AIT_TRY(ait_onnx_ints(call, 2, shape, AIT_MAX_RANK, &n));
-  if (n != x->rank || m != x->rank || !ait_tensor_same_shape(x, indices)) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "operand, indices and shape do not fit");
+  if (n != x->rank || m != x->rank || !ait_tensor_same_shape(x, indices))
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "operand, indices and shape do not fit");
   AIT_TRY(ait_ref_new(call, 0, x->dtype, n, shape, &out));
   memset(out.data, 0, ait_tensor_bytes(&out));
   if (ait_tensor_count(x) == 0) return AIT_OK;
@@ -209,7 +211,8 @@ ait_status ait_ref_onnx_lrn(ait_ref_call *call) {
   for (int64_t i = 0, n = ait_tensor_count(x); i < n; ++i) {
     int64_t k = i / plane % channels, base = i - k * plane;
     double sum = 0;
-    for (int64_t j = ait_nn_max(0, k - before); j <= ait_nn_min(channels - 1, k + after); ++j) sum += v[base + j * plane] * v[base + j * plane];
+    for (int64_t j = ait_nn_max(0, k - before); j <= ait_nn_min(channels - 1, k + after); ++j)
+      sum += v[base + j * plane] * v[base + j * plane];
     ait_element_set_f64(ait_onnx_at(&out, i), out.dtype, v[i] / pow(bias + alpha / (double)size * sum, beta));
   }
   ait_tensor_release(&in);

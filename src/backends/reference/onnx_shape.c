@@ -8,7 +8,9 @@ ait_status ait_onnx_ints(const ait_ref_call *call, uint32_t arg, int64_t *out, i
   int64_t index[AIT_MAX_RANK] = {0}, n = t ? ait_tensor_count(t) : 0;
   *out_count = -1;
   if (!t) return AIT_OK;
-  if (n > max) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "argument %u holds %lld numbers, at most %d are possible", arg, (long long)n, max);
+  if (n > max)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "argument %u holds %lld numbers, at most %d are possible", arg, (long long)n,
+                         max);
   *out_count = 0;
   if (n == 0) return AIT_OK;
   do out[(*out_count)++] = ait_element_i64(ait_ref_at(t, index), t->dtype);
@@ -126,7 +128,8 @@ ait_status ait_ref_onnx_squeeze(ait_ref_call *call) {
   AIT_TRY(ait_onnx_axes(call, 1, x->rank, drop, &n));
   for (int32_t d = 0; d < x->rank; ++d) {
     if (n < 0) drop[d] = x->shape[d] == 1;
-    if (drop[d] && x->shape[d] != 1) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "axis %d has size %lld, not 1", d, (long long)x->shape[d]);
+    if (drop[d] && x->shape[d] != 1)
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "axis %d has size %lld, not 1", d, (long long)x->shape[d]);
     if (!drop[d]) shape[rank++] = x->shape[d];
   }
   return delegate_shape(call, "reshape", shape, rank);
@@ -222,7 +225,8 @@ ait_status ait_ref_onnx_slice(ait_ref_call *call) {
     int32_t d;
     int64_t start, count, step = n[3] >= 0 ? v[3][i] : 1;
     AIT_TRY(ait_ref_dim(call, n[2] >= 0 ? v[2][i] : i, x->rank, &d));
-    if (step == 0 || step < -INT64_MAX || x->rank == 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "step %lld on rank %d", (long long)step, x->rank);
+    if (step == 0 || step < -INT64_MAX || x->rank == 0)
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "step %lld on rank %d", (long long)step, x->rank);
     slice_bounds(view.shape[d], v[0][i], v[1][i], step, &start, &count);
     if (count > 0) view.data = ait_onnx_at(&view, start * view.strides[d]);
     view.shape[d] = count;
@@ -277,8 +281,11 @@ static ait_status pad_amounts(const ait_ref_call *call, int32_t rank, int64_t pa
 static ait_status padded_shape(const ait_ref_call *call, const ait_tensor *x, const int64_t *pads, pad_mode mode, int64_t *shape) {
   for (int32_t d = 0; d < x->rank; ++d) {
     bool overflow = ait_add_overflows(x->shape[d], pads[d], &shape[d]) || ait_add_overflows(shape[d], pads[x->rank + d], &shape[d]);
-    if (overflow || shape[d] < 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "dim %d cannot be padded by %lld and %lld", d, (long long)pads[d], (long long)pads[x->rank + d]);
-    if (mode != PAD_CONSTANT && x->shape[d] == 0 && shape[d] > 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "dim %d has nothing to be padded with", d);
+    if (overflow || shape[d] < 0)
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "dim %d cannot be padded by %lld and %lld", d, (long long)pads[d],
+                           (long long)pads[x->rank + d]);
+    if (mode != PAD_CONSTANT && x->shape[d] == 0 && shape[d] > 0)
+      return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "dim %d has nothing to be padded with", d);
   }
   return AIT_OK;
 }
@@ -352,7 +359,8 @@ ait_status ait_ref_onnx_range(ait_ref_call *call) {
   AIT_TRY(ait_ref_tensor(call, 0, &t));
   for (uint32_t k = 0; k < 3; ++k) AIT_TRY(ait_onnx_number(call, k, &v[k]));
   double count = v[2] == 0 ? NAN : ceil((v[1] - v[0]) / v[2]);
-  if (isnan(count) || count > 1e15) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "from %g to %g by %g is no range", v[0], v[1], v[2]);
+  if (isnan(count) || count > 1e15)
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "from %g to %g by %g is no range", v[0], v[1], v[2]);
   int64_t n = count > 0 ? (int64_t)count : 0;
   AIT_TRY(ait_onnx_new(call, 0, t->dtype, 1, &n, &out));
   for (int64_t i = 0; i < n; ++i) {

@@ -138,7 +138,8 @@ ait_status ox_need_ranked(const ox_call *c, uint32_t k, uint32_t *out) {
 
 ait_status ox_axis(const ox_call *c, int64_t axis, int32_t rank, int32_t *out) {
   int32_t limit = rank > 0 ? rank : 1;
-  if (axis < -limit || axis >= limit) return ox_fail(c, AIT_CODE_INVALID_MODEL, "axis %lld is outside of rank %d", (long long)axis, (int)rank);
+  if (axis < -limit || axis >= limit)
+    return ox_fail(c, AIT_CODE_INVALID_MODEL, "axis %lld is outside of rank %d", (long long)axis, (int)rank);
   *out = (int32_t)(axis < 0 ? axis + limit : axis);
   return AIT_OK;
 }
@@ -232,6 +233,21 @@ ait_status ox_ints_or_input(ox_call *c, const char *name, uint32_t k, const int6
 bool ox_const_dim(const ox_call *c, uint32_t value, int32_t axis, int64_t *out) {
   const ait_value_info *v = ox_info(c, value);
   return axis < v->rank && ait_dim_is_const(c->g, v->shape[axis], out);
+}
+
+int32_t ox_narrow_type(const ox_call *c, uint32_t value) {
+  const ox_known *k = ox_get_known(c->s, value);
+  return k ? k->narrow : 0;
+}
+
+static bool is_narrow(int32_t type) {
+  return (type >= ONNX__TENSOR_PROTO__DATA_TYPE__UINT4 && type <= ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT4E2M1) ||
+         type >= ONNX__TENSOR_PROTO__DATA_TYPE__UINT2;
+}
+
+ait_status ox_set_narrow_type(ox_call *c, uint32_t value, int32_t type) {
+  ox_known known = {.narrow = type};
+  return is_narrow(type) ? ox_set_known(c->s, value, &known) : AIT_OK;
 }
 
 /* ---- emitting --------------------------------------------------------------------------------------------------------------------*/
@@ -358,6 +374,15 @@ static ait_status size_at_run(ox_call *c, uint32_t x, ait_dim d, ait_arg *out) {
     AIT_TRY(OX_RAW(c, "aten.sym_size.int", &info, &size, V(x), I(axis)));
     *out = V(size);
   }
+  return AIT_OK;
+}
+
+ait_status ox_size_arg(ox_call *c, uint32_t x, int32_t axis, ait_arg *out) {
+  ait_dim d = ox_info(c, x)->shape[axis];
+  int64_t k;
+  if (ait_dim_is_const(c->g, d, &k)) *out = I(k);
+  else if (ait_dim_is_known(c->g, d)) *out = ait_arg_dim(d);
+  else return size_at_run(c, x, d, out);
   return AIT_OK;
 }
 

@@ -4,7 +4,8 @@
 /* ---- functions -------------------------------------------------------------------------------------------------------------------*/
 
 static ait_status bind_function(ox_call *c, const Onnx__FunctionProto *f, ox_scope *s) {
-  if (c->input_count > f->n_input) return ox_fail(c, AIT_CODE_INVALID_MODEL, "%u inputs, the function takes %zu", (unsigned)c->input_count, f->n_input);
+  if (c->input_count > f->n_input)
+    return ox_fail(c, AIT_CODE_INVALID_MODEL, "%u inputs, the function takes %zu", (unsigned)c->input_count, f->n_input);
   for (size_t i = 0; i < f->n_input; ++i) AIT_TRY(ox_define(s, f->input[i], i < c->input_count ? c->inputs[i] : AIT_NO_INDEX));
   AIT_TRY(ox_read_opsets(c->in, f->opset_import, f->n_opset_import, &s->opsets));
   s->opset_count = f->n_opset_import;
@@ -80,7 +81,8 @@ static ait_status body_nodes(ox_call *c, body *b) {
 
 static ait_status body_finish(body *b) {
   for (size_t i = 0; i < b->proto->n_output; ++i) {
-    ait_region_output output = {.arg = ait_arg_value(b->outputs[i]), .kind = AIT_OUTPUT_USER, .name = b->proto->output[i]->name, .user_index = (int32_t)i};
+    ait_region_output output = {
+        .arg = ait_arg_value(b->outputs[i]), .kind = AIT_OUTPUT_USER, .name = b->proto->output[i]->name, .user_index = (int32_t)i};
     AIT_TRY(ait_graph_add_output(b->graph, &output));
   }
   return AIT_OK;
@@ -113,19 +115,37 @@ static ait_status common_info(ox_call *c, const ait_value_info *a, const ait_val
 
 /* ---- If --------------------------------------------------------------------------------------------------------------------------*/
 
-/* The condition is known: the branch's nodes become part of the graph. */
-static ait_status inline_branch(ox_call *c, const Onnx__GraphProto *proto) {
+static ait_status fill_inline(ox_scope *s, const Onnx__GraphProto *proto, const uint32_t *inputs, uint32_t input_count, uint32_t *outputs,
+                              uint32_t output_count) {
+  for (uint32_t i = 0; i < input_count && i < proto->n_input; ++i)
+    if (proto->input[i]->name) AIT_TRY(ox_define(s, proto->input[i]->name, inputs[i]));
+  AIT_TRY(ox_add_initializers(s, proto));
+  AIT_TRY(ox_add_nodes(s, proto->node, proto->n_node));
+  for (uint32_t i = 0; i < output_count && i < proto->n_output; ++i) {
+    const char *name = proto->output[i]->name ? proto->output[i]->name : "";
+    AIT_TRY(ox_find(s, name, &outputs[i]));
+    if (outputs[i] == AIT_NO_INDEX) return ait_error(AIT_CODE_INVALID_MODEL, "output '%s' of a nested graph is computed nowhere", name);
+  }
+  return AIT_OK;
+}
+
+ait_status ox_inline_graph(ox_call *c, const Onnx__GraphProto *proto, const uint32_t *inputs, uint32_t input_count, uint32_t *outputs,
+                           uint32_t output_count) {
   ox_scope s;
   if (c->s->depth >= OX_GRAPH_DEPTH) return ox_fail(c, AIT_CODE_LIMIT, "graphs nest deeper than %d", OX_GRAPH_DEPTH);
+  if (proto->n_input < input_count || proto->n_output < output_count)
+    return ox_fail(c, AIT_CODE_INVALID_MODEL, "a nested graph takes %zu values and gives %zu", proto->n_input, proto->n_output);
   ox_scope_init(&s, c->in, c->s->frame, c->s);
   s.module = c->module;
-  ait_status status = ox_add_initializers(&s, proto);
-  if (!status) status = ox_add_nodes(&s, proto->node, proto->n_node);
-  for (size_t i = 0; !status && i < proto->n_output && i < OX_MAX_OUTPUTS; ++i) {
-    status = ox_find(&s, proto->output[i]->name ? proto->output[i]->name : "", &c->outputs[i]);
-  }
+  ait_status status = fill_inline(&s, proto, inputs, input_count, outputs, output_count);
   ox_scope_deinit(&s);
   return status;
+}
+
+/* The condition is known: the branch's nodes become part of the graph. */
+static ait_status inline_branch(ox_call *c, const Onnx__GraphProto *proto) {
+  uint32_t n = proto->n_output < OX_MAX_OUTPUTS ? (uint32_t)proto->n_output : OX_MAX_OUTPUTS;
+  return ox_inline_graph(c, proto, NULL, 0, c->outputs, n);
 }
 
 static ait_status branch_results(ox_call *c, const body *yes, const body *no, ait_value_info *infos) {
@@ -138,7 +158,8 @@ static ait_status build_branches(ox_call *c, body *yes, body *no) {
   ait_value_info infos[OX_MAX_OUTPUTS];
   uint32_t unused;
   size_t n = yes->proto->n_output;
-  if (n != no->proto->n_output || n > OX_MAX_OUTPUTS) return ox_fail(c, AIT_CODE_INVALID_MODEL, "the branches give %zu and %zu values", n, no->proto->n_output);
+  if (n != no->proto->n_output || n > OX_MAX_OUTPUTS)
+    return ox_fail(c, AIT_CODE_INVALID_MODEL, "the branches give %zu and %zu values", n, no->proto->n_output);
   AIT_TRY(body_nodes(c, yes));
   /* Both branches take the same operands: what the first captured, then what only the second does. */
   for (size_t i = 0; i < yes->frame.capture_count; ++i) AIT_TRY(ox_capture(&no->scope, yes->frame.outer_values[i], &unused));
@@ -147,9 +168,10 @@ static ait_status build_branches(ox_call *c, body *yes, body *no) {
   AIT_TRY(body_finish(yes));
   AIT_TRY(body_finish(no));
   AIT_TRY(branch_results(c, yes, no, infos));
-  return ox_raw_args(c, "higher_order.cond",
-                     OX_ARGS(V(c->inputs[0]), graph_arg(yes), graph_arg(no), ox_list_values(c, yes->frame.outer_values, yes->frame.capture_count)),
-                     infos, c->outputs, (uint32_t)n);
+  return ox_raw_args(
+      c, "higher_order.cond",
+      OX_ARGS(V(c->inputs[0]), graph_arg(yes), graph_arg(no), ox_list_values(c, yes->frame.outer_values, yes->frame.capture_count)), infos,
+      c->outputs, (uint32_t)n);
 }
 
 ait_status ox_build_if(ox_call *c) {
@@ -225,8 +247,10 @@ typedef struct extra_inputs {
 
 static ait_status build_step(ox_call *c, const Onnx__GraphProto *proto, const carried *k, const extra_inputs *extra, body *b) {
   uint32_t total = k->count + extra->count;
-  if (proto->n_input != total) return ox_fail(c, AIT_CODE_INVALID_MODEL, "the nested graph takes %zu inputs, %u are given", proto->n_input, (unsigned)total);
-  if (proto->n_output < k->first_output + k->count) return ox_fail(c, AIT_CODE_INVALID_MODEL, "the nested graph gives %zu values, too few", proto->n_output);
+  if (proto->n_input != total)
+    return ox_fail(c, AIT_CODE_INVALID_MODEL, "the nested graph takes %zu inputs, %u are given", proto->n_input, (unsigned)total);
+  if (proto->n_output < k->first_output + k->count)
+    return ox_fail(c, AIT_CODE_INVALID_MODEL, "the nested graph gives %zu values, too few", proto->n_output);
   AIT_TRY(body_begin(c, proto, b));
   for (uint32_t i = 0; i < total; ++i) {
     bool is_extra = extra->before ? i < extra->count : i >= k->count;
@@ -285,7 +309,8 @@ static ait_status emit_loop(ox_call *c, const carried *k, const body *b) {
   bool counted = ox_has(c, 0) && ox_known_number(c, c->inputs[0], &trips) && trips >= 0 && trips <= 1e9;
   if (counted && ox_has(c, 1)) counted = ox_known_number(c, c->inputs[1], &first) && first != 0;
   const ox_known *cond = ox_get_known(&b->scope, b->outputs[0]);
-  if (counted && cond && cond->has_tensor && ait_element_i64(cond->tensor.data, cond->tensor.dtype)) AIT_TRY(ait_dim_const(c->g, (int64_t)trips, &size));
+  if (counted && cond && cond->has_tensor && ait_element_i64(cond->tensor.data, cond->tensor.dtype))
+    AIT_TRY(ait_dim_const(c->g, (int64_t)trips, &size));
   else AIT_TRY(ait_dim_unknown(c->g, &size));
   AIT_TRY(loop_results(c, k, b, size, infos, &count));
   uint32_t trip = ox_has(c, 0) ? c->inputs[0] : AIT_NO_INDEX, condition = ox_has(c, 1) ? c->inputs[1] : AIT_NO_INDEX;
@@ -345,7 +370,8 @@ static ait_status read_scan(ox_call *c, const Onnx__GraphProto *proto, scan_opti
   static const char *const names[2][2] = {{"scan_input_axes", "scan_output_axes"}, {"scan_input_directions", "scan_output_directions"}};
   int64_t elements;
   AIT_TRY(ox_int(c, "num_scan_inputs", 0, &elements));
-  if (elements < 1 || elements > c->input_count) return ox_fail(c, AIT_CODE_INVALID_MODEL, "num_scan_inputs is %lld of %u inputs", (long long)elements, (unsigned)c->input_count);
+  if (elements < 1 || elements > c->input_count)
+    return ox_fail(c, AIT_CODE_INVALID_MODEL, "num_scan_inputs is %lld of %u inputs", (long long)elements, (unsigned)c->input_count);
   o->element_count = (uint32_t)elements;
   o->state_count = c->input_count - o->element_count;
   if (proto->n_output < o->state_count) return ox_fail(c, AIT_CODE_INVALID_MODEL, "the body gives %zu values, too few", proto->n_output);
@@ -376,8 +402,8 @@ static ait_status finish_scan(ox_call *c, const scan_options *o, const carried *
   else AIT_TRY(ait_dim_unknown(c->g, &size));
   AIT_TRY(loop_results(c, k, b, size, infos, &count));
   AIT_TRY(ox_raw_args(c, "higher_order.scan",
-                      OX_ARGS(graph_arg(b), ox_list_values(c, k->initial, k->count), ox_list_values(c, elements, o->element_count), I(0), B(false),
-                              ox_list_values(c, b->frame.outer_values, b->frame.capture_count)),
+                      OX_ARGS(graph_arg(b), ox_list_values(c, k->initial, k->count), ox_list_values(c, elements, o->element_count), I(0),
+                              B(false), ox_list_values(c, b->frame.outer_values, b->frame.capture_count)),
                       infos, c->outputs, count));
   for (uint32_t i = 0; i < o->output_count; ++i) {
     uint32_t *y = &c->outputs[o->state_count + i];

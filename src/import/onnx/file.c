@@ -19,7 +19,8 @@ static ait_status unpack(ox_import *in) {
   in->model = onnx__model_proto__unpack(&allocator, in->slim.size, in->slim.data ? in->slim.data : empty);
   if (in->model) return AIT_OK;
   if (in->arena.limit_bytes && in->arena.used_bytes > in->arena.limit_bytes / 2) return AIT_OOM();
-  return ait_error_hint(ait_error(AIT_CODE_INVALID_MODEL, "it does not follow the schema of ONNX"), "the file may be damaged; export it again");
+  return ait_error_hint(ait_error(AIT_CODE_INVALID_MODEL, "it does not follow the schema of ONNX"),
+                        "the file may be damaged; export it again");
 }
 
 /* ---- model -----------------------------------------------------------------------------------------------------------------------*/
@@ -33,11 +34,13 @@ ait_status ox_read_opsets(ox_import *in, Onnx__OperatorSetIdProto *const *import
     opsets[i] = (ox_opset){domain, imports[i]->version};
     if (*domain) continue;
     if (imports[i]->version < OPSET_MIN)
-      return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "operator set %lld is no version (%d is the first)", (long long)imports[i]->version, OPSET_MIN),
-                            "onnx.version_converter.convert_version brings it to a newer one");
+      return ait_error_hint(
+          ait_error(AIT_CODE_UNSUPPORTED, "operator set %lld is no version (%d is the first)", (long long)imports[i]->version, OPSET_MIN),
+          "onnx.version_converter.convert_version brings it to a newer one");
     if (imports[i]->version > OPSET_MAX)
-      return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "operator set %lld is newer than %d", (long long)imports[i]->version, OPSET_MAX),
-                            "export with opset_version=%d or less", OPSET_MAX);
+      return ait_error_hint(
+          ait_error(AIT_CODE_UNSUPPORTED, "operator set %lld is newer than %d", (long long)imports[i]->version, OPSET_MAX),
+          "export with opset_version=%d or less", OPSET_MAX);
   }
   *out = opsets;
   return AIT_OK;
@@ -49,7 +52,8 @@ static ait_status index_functions(ox_import *in) {
     const char *domain = f->domain && strcmp(f->domain, "ai.onnx") ? f->domain : "";
     const char *key = ait_arena_printf(&in->arena, "%s:%s:%s", domain, f->name ? f->name : "", f->overload ? f->overload : "");
     if (!key) return AIT_OOM();
-    if (ait_map_get(&in->functions, key, NULL)) return ait_error(AIT_CODE_INVALID_MODEL, "two functions are named '%s'", f->name ? f->name : "");
+    if (ait_map_get(&in->functions, key, NULL))
+      return ait_error(AIT_CODE_INVALID_MODEL, "two functions are named '%s'", f->name ? f->name : "");
     AIT_TRY(ait_map_put(&in->functions, key, (void *)(uintptr_t)f));
   }
   return AIT_OK;
@@ -134,7 +138,8 @@ static ait_status import_model(ox_import *in) {
   ox_frame frame;
   ox_scope scope;
   AIT_TRY(unpack(in));
-  if (!in->model->graph) return ait_error_hint(ait_error(AIT_CODE_INVALID_MODEL, "it holds no graph"), "the file may be damaged, or no ONNX model");
+  if (!in->model->graph)
+    return ait_error_hint(ait_error(AIT_CODE_INVALID_MODEL, "it holds no graph"), "the file may be damaged, or no ONNX model");
   if (in->model->ir_version > IR_MAX)
     return ait_error(AIT_CODE_UNSUPPORTED, "IR version %lld is newer than %d", (long long)in->model->ir_version, IR_MAX);
   AIT_TRY(ait_graph_create(in->arena.allocator, AIT_DIALECT_RAW, &in->graph));

@@ -118,7 +118,8 @@ static ait_status bind_outputs(ox_call *c) {
   for (uint32_t i = 0; i < c->node->n_output; ++i) {
     const char *name = c->node->output[i];
     if (!*name) continue;
-    if (i >= OX_MAX_OUTPUTS || c->outputs[i] == AIT_NO_INDEX) return ox_fail(c, AIT_CODE_UNSUPPORTED, "output %u ('%s') is not computed", (unsigned)i, name);
+    if (i >= OX_MAX_OUTPUTS || c->outputs[i] == AIT_NO_INDEX)
+      return ox_fail(c, AIT_CODE_UNSUPPORTED, "output %u ('%s') is not computed", (unsigned)i, name);
     AIT_TRY(ox_define(c->s, name, c->outputs[i]));
   }
   return AIT_OK;
@@ -132,10 +133,11 @@ static ait_status unknown_operator(const ox_call *c, const char *domain, const r
     return ait_error_hint(status, "opset_import must name the domain of each operator");
   }
   if (other)
-    status = ox_fail(c, AIT_CODE_UNSUPPORTED, "operator '%s' of '%s' is known from version %lld to %lld, not in opset %lld", op, domain_text(domain),
-                     (long long)other->since, (long long)other->until, (long long)c->version);
+    status = ox_fail(c, AIT_CODE_UNSUPPORTED, "operator '%s' of '%s' is known from version %lld to %lld, not in opset %lld", op,
+                     domain_text(domain), (long long)other->since, (long long)other->until, (long long)c->version);
   else
-    status = ox_fail(c, AIT_CODE_UNSUPPORTED, "operator '%s' of '%s' (opset %lld) is not known", op, domain_text(domain), (long long)c->version);
+    status =
+        ox_fail(c, AIT_CODE_UNSUPPORTED, "operator '%s' of '%s' (opset %lld) is not known", op, domain_text(domain), (long long)c->version);
   return ait_error_hint(status, "'ait ops --missing %s' lists all such operators", c->in->path);
 }
 
@@ -145,8 +147,7 @@ static ait_status note_missing(ox_call *c, const char *domain) {
   const char *name = ait_arena_printf(&c->in->arena, "%s::%s", domain_text(domain), c->node->op_type ? c->node->op_type : "");
   if (!name) return AIT_OOM();
   AIT_TRY(ait_map_put(c->in->missing, name, NULL));
-  for (uint32_t i = 0; i < c->node->n_output && i < OX_MAX_OUTPUTS; ++i)
-    AIT_TRY(ait_graph_add_value(c->g, c->name, &info, &c->outputs[i]));
+  for (uint32_t i = 0; i < c->node->n_output && i < OX_MAX_OUTPUTS; ++i) AIT_TRY(ait_graph_add_value(c->g, c->name, &info, &c->outputs[i]));
   return AIT_OK;
 }
 

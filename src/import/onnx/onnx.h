@@ -1,7 +1,7 @@
 /* Inside of the ONNX importer: what its files share. An import is one call in one thread; everything here lives as long as it.
  *
- * Each node of the file becomes nodes of ait by its row in ops.inc: a builder, which gets the node as an ox_call and adds core, ATen or onnx.*
- * operators through the emitters below. */
+ * Each node of the file becomes nodes of ait by its row in ops.inc: a builder, which gets the node as an ox_call and adds core, ATen or
+ * onnx.* operators through the emitters below. */
 #ifndef AIT_SRC_IMPORT_ONNX_H
 #define AIT_SRC_IMPORT_ONNX_H
 
@@ -24,6 +24,7 @@ typedef struct ox_known {
   int32_t rank;      /* 0 or 1 */
   uint32_t count;
   const ait_dim *dims;
+  int32_t narrow; /* TensorProto.DataType of elements narrower than a byte, which bytes stand for; or 0 */
 } ox_known;
 
 typedef struct ox_opset {
@@ -35,18 +36,18 @@ typedef struct ox_import {
   ait_arena arena; /* everything but the graph and the weights; limited */
   const ait_import_options *options;
   const char *path;
-  ait_file_map *mapping;  /* of the file; NULL: in the caller's memory, and there is no folder for external data */
+  ait_file_map *mapping; /* of the file; NULL: in the caller's memory, and there is no folder for external data */
   const uint8_t *data;
   size_t size;
   ox_slim slim;
   Onnx__ModelProto *model;
   ait_graph *graph; /* the root */
   ait_weight_store *weights;
-  ait_map externals;     /* path to ait_file_map */
-  ait_map weight_names;  /* taken */
-  ait_map functions;     /* "domain:name:overload" to Onnx__FunctionProto */
-  ait_map dim_names;     /* dim_param to ait_dim */
-  ait_map *missing;      /* unknown operators are collected here; NULL: they are errors */
+  ait_map externals;    /* path to ait_file_map */
+  ait_map weight_names; /* taken */
+  ait_map functions;    /* "domain:name:overload" to Onnx__FunctionProto */
+  ait_map dim_names;    /* dim_param to ait_dim */
+  ait_map *missing;     /* unknown operators are collected here; NULL: they are errors */
   uint32_t node_count, unnamed;
 } ox_import;
 
@@ -84,12 +85,12 @@ typedef struct ox_call {
   ox_import *in;
   ait_graph *g;
   const Onnx__NodeProto *node;
-  int64_t version; /* of the operator's domain */
+  int64_t version;     /* of the operator's domain */
   const char *variant; /* from the row: a builder serves several operators */
   const char *name;    /* for the nodes that are added */
   uint32_t module;
   uint32_t input_count, output_count;
-  uint32_t *inputs;                /* value ids; AIT_NO_INDEX: not given */
+  uint32_t *inputs;                 /* value ids; AIT_NO_INDEX: not given */
   uint32_t outputs[OX_MAX_OUTPUTS]; /* filled by the builder; AIT_NO_INDEX: not produced */
 } ox_call;
 
@@ -112,10 +113,11 @@ void ox_frame_init(ox_frame *f, ait_graph *g, ox_import *in);
 void ox_frame_deinit(ox_frame *f);
 /* Errors: invalid-model when the name is defined in this scope already. */
 ait_status ox_define(ox_scope *s, const char *name, uint32_t value) AIT_MUST_USE;
-/* A name as a value of the scope's graph: initializers become weights, names of surrounding graphs are captured. *out AIT_NO_INDEX: unknown. */
+/* A name as a value of the scope's graph: initializers become weights, names of surrounding graphs are captured. *out AIT_NO_INDEX:
+ * unknown. */
 ait_status ox_find(ox_scope *s, const char *name, uint32_t *out) AIT_MUST_USE;
 ait_status ox_set_known(ox_scope *s, uint32_t value, const ox_known *known) AIT_MUST_USE; /* copied; tensors' data is not */
-const ox_known *ox_get_known(const ox_scope *s, uint32_t value);                           /* or NULL */
+const ox_known *ox_get_known(const ox_scope *s, uint32_t value);                          /* or NULL */
 /* A value of the surrounding graph as an input of this one, once. */
 ait_status ox_capture(ox_scope *s, uint32_t outer_value, uint32_t *out) AIT_MUST_USE;
 /* A function's input that its caller did not give. */
@@ -135,7 +137,8 @@ ait_status ox_add_sparse(ox_scope *root, const char *name, const Onnx__SparseTen
 ait_status ox_add_constant(ox_call *c, ait_dtype dtype, int32_t rank, const int64_t *shape, const void *data, uint32_t *out) AIT_MUST_USE;
 
 /* ---- types.c ---------------------------------------------------------------------------------------------------------------------*/
-/* A declared type; what it does not say is unknown (symbols == true: a new symbol for each unnamed size). Errors: unsupported, invalid-model. */
+/* A declared type; what it does not say is unknown (symbols == true: a new symbol for each unnamed size). Errors: unsupported,
+ * invalid-model. */
 ait_status ox_type(ox_import *in, const char *name, const Onnx__TypeProto *type, bool symbols, ait_value_info *out) AIT_MUST_USE;
 
 /* ---- file.c ----------------------------------------------------------------------------------------------------------------------*/
@@ -145,6 +148,14 @@ ait_status ox_read_opsets(ox_import *in, Onnx__OperatorSetIdProto *const *import
 
 /* ---- control.c -------------------------------------------------------------------------------------------------------------------*/
 ait_status ox_call_function(ox_call *c, const Onnx__FunctionProto *f) AIT_MUST_USE;
+
+/* A graph attribute's nodes in the place of the node; its inputs are the given values. */
+ait_status ox_inline_graph(ox_call *c, const Onnx__GraphProto *graph, const uint32_t *inputs, uint32_t input_count, uint32_t *outputs,
+                           uint32_t output_count) AIT_MUST_USE;
+
+/* ---- op_nn.c ---------------------------------------------------------------------------------------------------------------------*/
+/* A convolution with the node's strides, pads, dilations and groups. */
+ait_status ox_conv(ox_call *c, uint32_t x, uint32_t weight, uint32_t bias, uint32_t *out) AIT_MUST_USE;
 
 /* ---- attributes (call.c); a missing attribute gives `otherwise` --------------------------------------------------------------------*/
 ait_status ox_attribute(const ox_call *c, const char *name, int type, const Onnx__AttributeProto **out) AIT_MUST_USE;
@@ -165,8 +176,8 @@ static inline bool ox_has(const ox_call *c, uint32_t k) { return k < c->input_co
 static inline bool ox_wants(const ox_call *c, uint32_t k) { return k < c->node->n_output && c->node->output[k][0]; }
 static inline const ait_value_info *ox_info(const ox_call *c, uint32_t value) { return &c->g->values[value]; }
 static inline ait_dtype ox_dtype_of(const ox_call *c, uint32_t value) { return c->g->values[value].dtype; }
-ait_status ox_need(const ox_call *c, uint32_t k, uint32_t *out) AIT_MUST_USE;         /* input k, a tensor */
-ait_status ox_need_ranked(const ox_call *c, uint32_t k, uint32_t *out) AIT_MUST_USE; /* of known rank */
+ait_status ox_need(const ox_call *c, uint32_t k, uint32_t *out) AIT_MUST_USE;                /* input k, a tensor */
+ait_status ox_need_ranked(const ox_call *c, uint32_t k, uint32_t *out) AIT_MUST_USE;         /* of known rank */
 ait_status ox_axis(const ox_call *c, int64_t axis, int32_t rank, int32_t *out) AIT_MUST_USE; /* wraps; error outside */
 /* Integers in a value, where import follows them: constants, expressions of the inputs' sizes, and sizes that only data tell. */
 bool ox_contents(ox_call *c, uint32_t value, const ait_dim **out, uint32_t *out_count);
@@ -176,10 +187,15 @@ bool ox_known_dims(ox_call *c, uint32_t value, const ait_dim **out, uint32_t *ou
 bool ox_known_ints(ox_call *c, uint32_t value, const int64_t **out, uint32_t *out_count);
 bool ox_known_floats(ox_call *c, uint32_t value, const double **out, uint32_t *out_count);
 bool ox_known_number(ox_call *c, uint32_t value, double *out); /* one element */
-/* An attribute of ints in old versions, an input in new ones. *known false: it is input k and not known at import. *given false: neither. */
+/* An attribute of ints in old versions, an input in new ones. *known false: it is input k and not known at import. *given false: neither.
+ */
 ait_status ox_ints_or_input(ox_call *c, const char *name, uint32_t k, const int64_t **out, uint32_t *out_count, bool *given,
                             bool *known) AIT_MUST_USE;
 bool ox_const_dim(const ox_call *c, uint32_t value, int32_t axis, int64_t *out);
+/* A size of a value as an argument: a number, an expression, or taken when the graph runs. */
+ait_status ox_size_arg(ox_call *c, uint32_t x, int32_t axis, ait_arg *out) AIT_MUST_USE;
+int32_t ox_narrow_type(const ox_call *c, uint32_t value);                             /* see ox_known; 0: a whole number of bytes */
+ait_status ox_set_narrow_type(ox_call *c, uint32_t value, int32_t type) AIT_MUST_USE; /* does nothing for types of whole bytes */
 
 /* ---- emitting (call.c) ---------------------------------------------------------------------------------------------------------------*/
 static inline ait_arg V(uint32_t v) { return v == AIT_NO_INDEX ? ait_arg_none() : ait_arg_value(v); }
@@ -201,12 +217,12 @@ ait_arg ox_list_ints(ox_call *c, const int64_t *v, size_t n); /* in the arena; o
 ait_arg ox_list_dims(ox_call *c, const ait_dim *v, size_t n);
 ait_arg ox_list_floats(ox_call *c, const double *v, size_t n);
 ait_arg ox_list_values(ox_call *c, const uint32_t *v, size_t n);
-ait_value_info ox_like(const ox_call *c, uint32_t value);                        /* type, dtype and shape of a value */
+ait_value_info ox_like(const ox_call *c, uint32_t value);                          /* type, dtype and shape of a value */
 ait_value_info ox_tensor_info(ait_dtype dtype, int32_t rank, const ait_dim *dims); /* dims are copied when used */
 ait_status ox_unknown_info(ox_call *c, ait_dtype dtype, int32_t rank, ait_value_info *out) AIT_MUST_USE;
 ait_status ox_dims(ox_call *c, int32_t n, ait_dim **out) AIT_MUST_USE; /* arena array */
 ait_status ox_dim_ints(ox_call *c, const int64_t *v, int32_t n, ait_dim *out) AIT_MUST_USE;
-ait_dim ox_const(ox_call *c, int64_t v);                               /* 0 (not a dim) when out of memory */
+ait_dim ox_const(ox_call *c, int64_t v); /* 0 (not a dim) when out of memory */
 /* Arithmetic on sizes that becomes unknown when it grows too large. */
 ait_status ox_dim(ox_call *c, ait_dim_op op, ait_dim a, ait_dim b, ait_dim *out) AIT_MUST_USE;
 ait_status ox_dim_int(ox_call *c, ait_dim_op op, ait_dim a, int64_t b, ait_dim *out) AIT_MUST_USE;

@@ -13,7 +13,8 @@ static ait_status gather_contents(ox_call *c, uint32_t x, uint32_t indices) {
   AIT_TRY(ox_dims(c, (int32_t)m, &taken));
   for (uint32_t i = 0; i < m; ++i) {
     int64_t k = at[i] < 0 ? at[i] + n : at[i];
-    if (k < 0 || k >= (int64_t)n) return ox_fail(c, AIT_CODE_INVALID_MODEL, "index %lld is outside of %u elements", (long long)at[i], (unsigned)n);
+    if (k < 0 || k >= (int64_t)n)
+      return ox_fail(c, AIT_CODE_INVALID_MODEL, "index %lld is outside of %u elements", (long long)at[i], (unsigned)n);
     taken[i] = dims[k];
   }
   ox_known known = {.has_dims = true, .rank = ox_info(c, indices)->rank, .count = m, .dims = taken};
@@ -60,7 +61,8 @@ ait_status ox_build_gather_nd(ox_call *c) {
   AIT_TRY(ox_int(c, "batch_dims", 0, &batch));
   const ait_value_info v = *ox_info(c, x), at = *ox_info(c, indices);
   ait_value_info info = ox_tensor_info(v.dtype, -1, NULL);
-  if (v.rank >= 0 && at.rank > 0 && ox_const_dim(c, indices, at.rank - 1, &depth) && batch >= 0 && batch < at.rank && batch + depth <= v.rank && depth >= 0) {
+  if (v.rank >= 0 && at.rank > 0 && ox_const_dim(c, indices, at.rank - 1, &depth) && batch >= 0 && batch < at.rank &&
+      batch + depth <= v.rank && depth >= 0) {
     int32_t rest = v.rank - (int32_t)(batch + depth);
     if (at.rank - 1 + rest > AIT_MAX_RANK) return ox_fail(c, AIT_CODE_LIMIT, "more than %d dimensions", AIT_MAX_RANK);
     ait_dim *dims;
@@ -94,7 +96,8 @@ ait_status ox_build_tensor_scatter(ox_call *c) {
   AIT_TRY(ox_int(c, "axis", -2, &axis));
   AIT_TRY(ox_string(c, "mode", "linear", &mode));
   ait_value_info info = ox_like(c, x);
-  return OX_RAW(c, "onnx.TensorScatter", &info, &c->outputs[0], V(x), V(update), V(ox_has(c, 2) ? c->inputs[2] : AIT_NO_INDEX), I(axis), S(mode));
+  return OX_RAW(c, "onnx.TensorScatter", &info, &c->outputs[0], V(x), V(update), V(ox_has(c, 2) ? c->inputs[2] : AIT_NO_INDEX), I(axis),
+                S(mode));
 }
 
 ait_status ox_build_one_hot(ox_call *c) {

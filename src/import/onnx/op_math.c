@@ -26,8 +26,8 @@ static bool dim_op_of(const char *op, ait_dim_op *out) {
   static const struct {
     const char *op;
     ait_dim_op dim;
-  } ops[] = {{"add", AIT_DIM_ADD}, {"sub", AIT_DIM_SUB}, {"mul", AIT_DIM_MUL}, {"div", AIT_DIM_FLOORDIV}, {"maximum", AIT_DIM_MAX}, {"minimum", AIT_DIM_MIN},
-             {"remainder", AIT_DIM_MOD}};
+  } ops[] = {{"add", AIT_DIM_ADD},     {"sub", AIT_DIM_SUB},     {"mul", AIT_DIM_MUL},      {"div", AIT_DIM_FLOORDIV},
+             {"maximum", AIT_DIM_MAX}, {"minimum", AIT_DIM_MIN}, {"remainder", AIT_DIM_MOD}};
   for (size_t i = 0; i < AIT_COUNT(ops); ++i) {
     if (strcmp(ops[i].op, op) != 0) continue;
     *out = ops[i].dim;
@@ -188,7 +188,8 @@ ait_status ox_build_bit_shift(ox_call *c) {
 /* ---- casts -----------------------------------------------------------------------------------------------------------------------*/
 
 static bool is_narrow(int32_t onnx) {
-  return onnx >= ONNX__TENSOR_PROTO__DATA_TYPE__UINT4 || (onnx >= ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT8E4M3FN && onnx <= ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT8E5M2FNUZ);
+  return onnx >= ONNX__TENSOR_PROTO__DATA_TYPE__UINT4 ||
+         (onnx >= ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT8E4M3FN && onnx <= ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT8E5M2FNUZ);
 }
 
 /* The cast core operator follows PyTorch; 8-bit floats and narrower types round and saturate by ONNX's own rules. */
@@ -202,7 +203,8 @@ static ait_status cast_to(ox_call *c, uint32_t x, int32_t to) {
   if (is_narrow(to)) {
     ait_value_info info = ox_like(c, x);
     info.dtype = dtype;
-    return OX_RAW(c, "onnx.Cast", &info, &c->outputs[0], V(x), I(to), B(saturate), S(round_mode));
+    AIT_TRY(OX_RAW(c, "onnx.Cast", &info, &c->outputs[0], V(x), I(to), B(saturate), S(round_mode)));
+    return ox_set_narrow_type(c, c->outputs[0], to);
   }
   AIT_TRY(OX(c, "cast", &c->outputs[0], V(x), T(dtype)));
   const ait_dim *dims;
@@ -232,7 +234,8 @@ ait_status ox_build_cast_like(ox_call *c) {
   uint32_t x, like;
   AIT_TRY(ox_need(c, 0, &x));
   AIT_TRY(ox_need(c, 1, &like));
-  return cast_to(c, x, onnx_dtype(ox_dtype_of(c, like)));
+  int32_t narrow = ox_narrow_type(c, like);
+  return cast_to(c, x, narrow ? narrow : onnx_dtype(ox_dtype_of(c, like)));
 }
 
 ait_status ox_build_bit_cast(ox_call *c) {
@@ -403,6 +406,7 @@ ait_status ox_build_dropout(ox_call *c) {
       return OX(c, "full", &c->outputs[1], ox_list_dims(c, infos[1].shape, (size_t)infos[1].rank),
                 infos[1].dtype == AIT_BOOL ? B(true) : F(1), T(infos[1].dtype));
   }
-  return ox_raw_args(c, "onnx.Dropout", OX_ARGS(V(x), ratio >= 0 ? F(ratio) : V(c->inputs[1]), training >= 0 ? B(training != 0) : V(c->inputs[2])),
-                     infos, c->outputs, 2);
+  return ox_raw_args(c, "onnx.Dropout",
+                     OX_ARGS(V(x), ratio >= 0 ? F(ratio) : V(c->inputs[1]), training >= 0 ? B(training != 0) : V(c->inputs[2])), infos,
+                     c->outputs, 2);
 }

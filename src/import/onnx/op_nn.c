@@ -23,7 +23,8 @@ ait_status ox_build_gemm(ox_call *c) {
   AIT_TRY(ox_flag(c, "transB", false, &trans_b));
   if (ox_info(c, a)->rank != 2 || ox_info(c, b)->rank != 2) return ox_fail(c, AIT_CODE_INVALID_MODEL, "the operands are no matrices");
   if (trans_a) AIT_TRY(ox_transpose_last(c, a, &a));
-  bool row_bias = bias == AIT_NO_INDEX || (ox_info(c, bias)->rank == 1 && ox_info(c, bias)->shape[0] == ox_info(c, b)->shape[trans_b ? 0 : 1]);
+  bool row_bias =
+      bias == AIT_NO_INDEX || (ox_info(c, bias)->rank == 1 && ox_info(c, bias)->shape[0] == ox_info(c, b)->shape[trans_b ? 0 : 1]);
   bool constant = ox_get_known(c->s, b) != NULL; /* a weight: its transpose is computed once */
   if (alpha == 1 && beta == 1 && row_bias && (trans_b || constant) && ait_dtype_is_float(ox_dtype_of(c, a))) {
     if (!trans_b) AIT_TRY(ox_transpose_last(c, b, &b));
@@ -106,7 +107,8 @@ static ait_status read_window(ox_call *c, uint32_t x, window *w) {
   AIT_TRY(ox_n_ints(c, "dilations", n, 1, w->dilation));
   AIT_TRY(ox_string(c, "auto_pad", "NOTSET", &auto_pad));
   for (int32_t i = 0; i < n; ++i) {
-    bool fits = w->kernel[i] > 0 && w->stride[i] > 0 && w->dilation[i] > 0 && w->kernel[i] < INT32_MAX && w->stride[i] < INT32_MAX && w->dilation[i] < INT32_MAX;
+    bool fits = w->kernel[i] > 0 && w->stride[i] > 0 && w->dilation[i] > 0 && w->kernel[i] < INT32_MAX && w->stride[i] < INT32_MAX &&
+                w->dilation[i] < INT32_MAX;
     if (!fits) return ox_fail(c, AIT_CODE_INVALID_MODEL, "kernel, stride or dilation of axis %d is not positive, or huge", (int)i);
   }
   if (strcmp(auto_pad, "SAME_UPPER") == 0 || strcmp(auto_pad, "SAME_LOWER") == 0) return same_padding(c, x, auto_pad[5] == 'U', w);
@@ -140,21 +142,23 @@ static ait_status pad_by(ox_call *c, uint32_t x, const window *w, ait_arg fill, 
 
 static ait_status conv_window(ox_call *c, uint32_t x, uint32_t weight, window *w) {
   int32_t rank = ox_info(c, weight)->rank;
-  if (ox_info(c, x)->rank != rank || rank < 3) return ox_fail(c, AIT_CODE_INVALID_MODEL, "operand and weight have ranks %d and %d", (int)ox_info(c, x)->rank, (int)rank);
+  if (ox_info(c, x)->rank != rank || rank < 3)
+    return ox_fail(c, AIT_CODE_INVALID_MODEL, "operand and weight have ranks %d and %d", (int)ox_info(c, x)->rank, (int)rank);
   w->spatial = rank - 2;
   const int64_t *kernel;
   size_t n;
   AIT_TRY(ox_ints(c, "kernel_shape", &kernel, &n));
   for (int32_t i = 0; i < w->spatial; ++i) {
     bool is_const = ox_const_dim(c, weight, 2 + i, &w->kernel[i]);
-    if (kernel && (n != (size_t)w->spatial || (is_const && w->kernel[i] != kernel[i]))) return ox_fail(c, AIT_CODE_INVALID_MODEL, "kernel_shape is not the shape of the weight");
+    if (kernel && (n != (size_t)w->spatial || (is_const && w->kernel[i] != kernel[i])))
+      return ox_fail(c, AIT_CODE_INVALID_MODEL, "kernel_shape is not the shape of the weight");
     if (!is_const && !kernel) return ox_fail(c, AIT_CODE_UNSUPPORTED, "the size of the kernel is not known");
     if (kernel) w->kernel[i] = kernel[i];
   }
   return read_window(c, x, w);
 }
 
-static ait_status convolve(ox_call *c, uint32_t x, uint32_t weight, uint32_t bias, uint32_t *out) {
+ait_status ox_conv(ox_call *c, uint32_t x, uint32_t weight, uint32_t bias, uint32_t *out) {
   window w;
   int64_t groups, padding[AIT_MAX_RANK] = {0};
   AIT_TRY(ox_int(c, "group", 1, &groups));
@@ -164,14 +168,15 @@ static ait_status convolve(ox_call *c, uint32_t x, uint32_t weight, uint32_t bia
     AIT_TRY(pad_by(c, x, &w, ait_dtype_is_float(ox_dtype_of(c, x)) ? F(0) : I(0), &x));
     memset(padding, 0, sizeof padding);
   }
-  return OX(c, "conv", out, V(x), V(weight), V(bias), ox_list_ints(c, w.stride, n), ox_list_ints(c, padding, n), ox_list_ints(c, w.dilation, n), I(groups));
+  return OX(c, "conv", out, V(x), V(weight), V(bias), ox_list_ints(c, w.stride, n), ox_list_ints(c, padding, n),
+            ox_list_ints(c, w.dilation, n), I(groups));
 }
 
 ait_status ox_build_conv(ox_call *c) {
   uint32_t x, weight;
   AIT_TRY(ox_need_ranked(c, 0, &x));
   AIT_TRY(ox_need_ranked(c, 1, &weight));
-  return convolve(c, x, weight, ox_has(c, 2) ? c->inputs[2] : AIT_NO_INDEX, &c->outputs[0]);
+  return ox_conv(c, x, weight, ox_has(c, 2) ? c->inputs[2] : AIT_NO_INDEX, &c->outputs[0]);
 }
 
 /* What a transposed convolution without padding gives, cut (or padded) to what is asked for. */
@@ -188,7 +193,8 @@ static ait_status transposed_cuts(ox_call *c, uint32_t x, transposed *t) {
   AIT_TRY(ox_string(c, "auto_pad", "NOTSET", &auto_pad));
   AIT_TRY(ox_ints(c, "output_shape", &shape, &n));
   bool same = strcmp(auto_pad, "SAME_UPPER") == 0 || strcmp(auto_pad, "SAME_LOWER") == 0;
-  if (shape && n != (size_t)t->w.spatial && n != (size_t)t->w.spatial + 2) return ox_fail(c, AIT_CODE_INVALID_MODEL, "output_shape has %zu sizes", n);
+  if (shape && n != (size_t)t->w.spatial && n != (size_t)t->w.spatial + 2)
+    return ox_fail(c, AIT_CODE_INVALID_MODEL, "output_shape has %zu sizes", n);
   if (shape && n == (size_t)t->w.spatial + 2) shape += 2;
   for (int32_t i = 0; i < t->w.spatial; ++i) {
     ait_dim in = ox_info(c, x)->shape[2 + i], full, wanted;
@@ -239,8 +245,8 @@ ait_status ox_build_conv_transpose(ox_call *c) {
   if (direct)
     return OX(c, "conv", &c->outputs[0], V(x), V(weight), V(bias), ox_list_ints(c, t.w.stride, n), ox_list_ints(c, padding, n),
               ox_list_ints(c, t.w.dilation, n), I(groups), B(true), ox_list_ints(c, t.output_padding, n));
-  AIT_TRY(OX(c, "conv", &y, V(x), V(weight), NONE, ox_list_ints(c, t.w.stride, n), ox_list_ints(c, zero, n), ox_list_ints(c, t.w.dilation, n),
-             I(groups), B(true), ox_list_ints(c, zero, n)));
+  AIT_TRY(OX(c, "conv", &y, V(x), V(weight), NONE, ox_list_ints(c, t.w.stride, n), ox_list_ints(c, zero, n),
+             ox_list_ints(c, t.w.dilation, n), I(groups), B(true), ox_list_ints(c, zero, n)));
   for (int32_t i = 0; i < t.w.spatial; ++i) { /* negative padding cuts */
     ait_dim end;
     AIT_TRY(ox_dim_int(c, AIT_DIM_SUB, cuts.end[i], t.output_padding[i], &end));
@@ -264,7 +270,8 @@ static ait_status pool_window(ox_call *c, uint32_t x, window *w) {
   size_t n;
   AIT_TRY(ox_ints(c, "kernel_shape", &kernel, &n));
   w->spatial = ox_info(c, x)->rank - 2;
-  if (!kernel || w->spatial < 1 || n != (size_t)w->spatial) return ox_fail(c, AIT_CODE_INVALID_MODEL, "kernel_shape has %zu sizes for rank %d", n, (int)ox_info(c, x)->rank);
+  if (!kernel || w->spatial < 1 || n != (size_t)w->spatial)
+    return ox_fail(c, AIT_CODE_INVALID_MODEL, "kernel_shape has %zu sizes for rank %d", n, (int)ox_info(c, x)->rank);
   for (int32_t i = 0; i < w->spatial; ++i) w->kernel[i] = kernel[i];
   return read_window(c, x, w);
 }
@@ -344,7 +351,8 @@ ait_status ox_build_average_pool(ox_call *c) {
   size_t n = (size_t)w.spatial;
   for (size_t i = 0; i < n; ++i) dilated |= w.dilation[i] != 1;
   if (dilated || ceil_mode || !fits_core_pool(c, x, &w, padding)) return emit_pool(c, x, &w, ceil_mode, "average", include, 1);
-  return OX(c, "avg_pool", &c->outputs[0], V(x), ox_list_ints(c, w.kernel, n), ox_list_ints(c, w.stride, n), ox_list_ints(c, padding, n), B(false), B(include));
+  return OX(c, "avg_pool", &c->outputs[0], V(x), ox_list_ints(c, w.kernel, n), ox_list_ints(c, w.stride, n), ox_list_ints(c, padding, n),
+            B(false), B(include));
 }
 
 ait_status ox_build_lp_pool(ox_call *c) {
@@ -402,7 +410,8 @@ ait_status ox_build_max_unpool(ox_call *c) {
   uint32_t later = AIT_NO_INDEX;
   if (ox_has(c, 2)) {
     if (ox_known_dims(c, c->inputs[2], &shape, &n)) {
-      if ((int32_t)n != v.rank) return ox_fail(c, AIT_CODE_INVALID_MODEL, "output_shape has %u sizes for rank %d", (unsigned)n, (int)v.rank);
+      if ((int32_t)n != v.rank)
+        return ox_fail(c, AIT_CODE_INVALID_MODEL, "output_shape has %u sizes for rank %d", (unsigned)n, (int)v.rank);
       info.shape = shape;
       wanted = ox_list_dims(c, shape, n);
     } else {

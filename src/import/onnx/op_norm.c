@@ -70,7 +70,8 @@ ait_status ox_build_instance_norm(ox_call *c) {
   AIT_TRY(ox_need(c, 1, &scale));
   AIT_TRY(ox_need(c, 2, &bias));
   AIT_TRY(ox_float(c, "epsilon", 1e-5f, &eps));
-  if (!ox_const_dim(c, x, 1, &channels) && !ox_const_dim(c, scale, 0, &channels)) return ox_fail(c, AIT_CODE_UNSUPPORTED, "the number of channels is not known");
+  if (!ox_const_dim(c, x, 1, &channels) && !ox_const_dim(c, scale, 0, &channels))
+    return ox_fail(c, AIT_CODE_UNSUPPORTED, "the number of channels is not known");
   return OX(c, "group_norm", &c->outputs[0], V(x), I(channels), V(scale), V(bias), F(eps));
 }
 

@@ -71,17 +71,18 @@ static ait_status reduce_later(ox_call *c, const reduction *r) {
   bool dynamic = !r->known && ox_has(c, 1);
   bool noop = r->none;
   if (dynamic) AIT_TRY(ox_flag(c, "noop_with_empty_axes", false, &noop));
-  return OX_RAW(c, "onnx.Reduce", &info, &c->outputs[0], V(r->x), V(dynamic ? c->inputs[1] : AIT_NO_INDEX), r->known ? ox_list_ints(c, axes, n) : NONE,
-                B(r->keep), B(noop), S(c->variant));
+  return OX_RAW(c, "onnx.Reduce", &info, &c->outputs[0], V(r->x), V(dynamic ? c->inputs[1] : AIT_NO_INDEX),
+                r->known ? ox_list_ints(c, axes, n) : NONE, B(r->keep), B(noop), S(c->variant));
 }
 
 /* What comes before and after the reduction proper; for floats. */
 static ait_status reduce_known(ox_call *c, reduction *r) {
   static const struct {
     const char *name, *before, *op, *after;
-  } kinds[] = {{"sum", NULL, "sum", NULL},          {"mean", NULL, "mean", NULL},        {"max", NULL, "amax", NULL},  {"min", NULL, "amin", NULL},
-               {"prod", NULL, "prod", NULL},        {"l1", "abs", "sum", NULL},          {"l2", "square", "sum", "sqrt"}, {"log_sum", NULL, "sum", "log"},
-               {"sum_square", "square", "sum", NULL}, {"log_sum_exp", NULL, NULL, NULL}};
+  } kinds[] = {{"sum", NULL, "sum", NULL},       {"mean", NULL, "mean", NULL},    {"max", NULL, "amax", NULL},
+               {"min", NULL, "amin", NULL},      {"prod", NULL, "prod", NULL},    {"l1", "abs", "sum", NULL},
+               {"l2", "square", "sum", "sqrt"},  {"log_sum", NULL, "sum", "log"}, {"sum_square", "square", "sum", NULL},
+               {"log_sum_exp", NULL, NULL, NULL}};
   int64_t axes[AIT_MAX_RANK];
   uint32_t n = 0, y = r->x;
   size_t k = 0;
@@ -106,12 +107,13 @@ ait_status ox_build_reduce(ox_call *c) {
   AIT_TRY(read_reduction(c, &r));
   ait_dtype dtype = ox_dtype_of(c, r.x);
   bool integer = ait_dtype_is_integer(dtype);
-  bool plain = strcmp(c->variant, "sum") == 0 || strcmp(c->variant, "prod") == 0 || strcmp(c->variant, "max") == 0 || strcmp(c->variant, "min") == 0;
+  bool plain =
+      strcmp(c->variant, "sum") == 0 || strcmp(c->variant, "prod") == 0 || strcmp(c->variant, "max") == 0 || strcmp(c->variant, "min") == 0;
   if (r.none && plain) return ox_identity(c, r.x);
   bool extreme = strcmp(c->variant, "max") == 0 || strcmp(c->variant, "min") == 0;
   bool nothing = ox_info(c, r.x)->rank == 0; /* a core list without dims means all, which is right for a scalar */
-  if (!r.known || r.none || (integer && !plain) || (extreme && may_be_empty(c, &r)) || (strcmp(c->variant, "log_sum_exp") == 0 && (nothing || integer)) ||
-      (strcmp(c->variant, "mean") == 0 && integer))
+  if (!r.known || r.none || (integer && !plain) || (extreme && may_be_empty(c, &r)) ||
+      (strcmp(c->variant, "log_sum_exp") == 0 && (nothing || integer)) || (strcmp(c->variant, "mean") == 0 && integer))
     return reduce_later(c, &r);
   return reduce_known(c, &r);
 }
@@ -188,7 +190,8 @@ ait_status ox_build_softmax(ox_call *c) {
   return matrix ? ox_reshape(c, y, v.shape, v.rank, &c->outputs[0]) : ox_identity(c, y);
 }
 
-/* ---- running sums, triangles, the largest k --------------------------------------------------------------------------------------------*/
+/* ---- running sums, triangles, the largest k
+ * --------------------------------------------------------------------------------------------*/
 
 ait_status ox_build_cumulative(ox_call *c) {
   uint32_t x, axis_input, n;

@@ -1,5 +1,5 @@
-/* Rearrangements, and the arithmetic on shapes that decides them. Where the sizes are known at import (constants, or functions of the inputs'
- * sizes) core operators are built; where they are data, an onnx.* operator takes them when the graph runs. */
+/* Rearrangements, and the arithmetic on shapes that decides them. Where the sizes are known at import (constants, or functions of the
+ * inputs' sizes) core operators are built; where they are data, an onnx.* operator takes them when the graph runs. */
 #include "import/onnx/onnx.h"
 
 static ait_status set_dims(ox_call *c, uint32_t value, int32_t rank, uint32_t count, const ait_dim *dims) {
@@ -37,7 +37,7 @@ ait_status ox_build_constant(ox_call *c) {
   for (; form < AIT_COUNT(forms) && !a; ++form) {
     static const int types[] = {ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT,
                                 ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT,
-                                ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__SPARSE_TENSOR};
+                                ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS,   ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__SPARSE_TENSOR};
     AIT_TRY(ox_attribute(c, forms[form], types[form], &a));
   }
   if (!a) return ox_fail(c, AIT_CODE_UNSUPPORTED, "a constant without a value that can be read (strings cannot)");
@@ -70,11 +70,12 @@ ait_status ox_build_constant_of_shape(ox_call *c) {
   AIT_TRY(ox_attribute(c, "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR, &a));
   if (a && a->t) {
     AIT_TRY(ox_tensor(c->in, a->t, &w));
-    if (w.rank > 1 || (w.rank == 1 && w.shape[0] != 1)) return ox_fail(c, AIT_CODE_INVALID_MODEL, "attribute 'value' holds more than one number");
+    if (w.rank > 1 || (w.rank == 1 && w.shape[0] != 1))
+      return ox_fail(c, AIT_CODE_INVALID_MODEL, "attribute 'value' holds more than one number");
     const char *p = ait_storage_data(ait_weight_store_storage(c->in->weights, w.storage));
     p += (size_t)w.offset * ait_dtype_size(w.dtype);
     dtype = w.dtype;
-    value = dtype == AIT_BOOL               ? B(ait_element_i64(p, dtype) != 0)
+    value = dtype == AIT_BOOL             ? B(ait_element_i64(p, dtype) != 0)
             : ait_dtype_is_integer(dtype) ? I(ait_element_i64(p, dtype))
                                           : F(ait_element_f64(p, dtype));
   }
@@ -86,7 +87,9 @@ ait_status ox_build_constant_of_shape(ox_call *c) {
   AIT_TRY(OX(c, "full", &c->outputs[0], ox_list_dims(c, dims, n), value, T(dtype)));
   const ait_value_info *y = ox_info(c, c->outputs[0]);
   int64_t count = 1;
-  if (value.kind != AIT_ARG_INT || y->rank > 1 || (y->rank == 1 && (!ait_dim_is_const(c->g, y->shape[0], &count) || count > OX_KNOWN_LIMIT))) return AIT_OK;
+  if (value.kind != AIT_ARG_INT || y->rank > 1 ||
+      (y->rank == 1 && (!ait_dim_is_const(c->g, y->shape[0], &count) || count > OX_KNOWN_LIMIT)))
+    return AIT_OK;
   ait_dim *filled;
   AIT_TRY(ox_dims(c, (int32_t)count, &filled));
   for (int64_t i = 0; i < count; ++i) AIT_TRY(ait_dim_const(c->g, value.as.i, &filled[i]));
@@ -187,7 +190,8 @@ ait_status ox_build_flatten(ox_call *c) {
   ait_dim sizes[2];
   for (int k = 0; k < 2; ++k) {
     AIT_TRY(ait_dim_const(c->g, 1, &sizes[k]));
-    for (int32_t d = k ? (int32_t)axis : 0; d < (k ? v.rank : (int32_t)axis); ++d) AIT_TRY(ox_dim(c, AIT_DIM_MUL, sizes[k], v.shape[d], &sizes[k]));
+    for (int32_t d = k ? (int32_t)axis : 0; d < (k ? v.rank : (int32_t)axis); ++d)
+      AIT_TRY(ox_dim(c, AIT_DIM_MUL, sizes[k], v.shape[d], &sizes[k]));
   }
   return ox_reshape(c, x, sizes, 2, &c->outputs[0]);
 }
@@ -237,7 +241,8 @@ ait_status ox_build_squeeze(ox_call *c) {
     bool is_const = ait_dim_is_const(c->g, v.shape[d], &size);
     if (!given) drop[d] = is_const && size == 1; /* which sizes are 1 decides the rank: it must be known */
     if (!given && !is_const) return ox_fail(c, AIT_CODE_UNSUPPORTED, "size %d may be 1 or not, and no axes are given", (int)d);
-    if (drop[d] && is_const && size != 1) return ox_fail(c, AIT_CODE_INVALID_MODEL, "axis %d has size %lld, not 1", (int)d, (long long)size);
+    if (drop[d] && is_const && size != 1)
+      return ox_fail(c, AIT_CODE_INVALID_MODEL, "axis %d has size %lld, not 1", (int)d, (long long)size);
     if (!drop[d]) sizes[rank++] = v.shape[d];
   }
   AIT_TRY(ox_reshape(c, x, sizes, rank, &c->outputs[0]));
@@ -378,7 +383,8 @@ static ait_status split_known(ox_call *c, uint32_t x, int32_t axis, const ait_di
     ait_arg bounds = ox_list_dims(c, (ait_dim[]){start, end}, 2);
     if (bounds.kind == AIT_ARG_NONE) return AIT_OOM();
     AIT_TRY(ox_slice(c, x, axis, bounds.as.list[0], bounds.as.list[1], &c->outputs[i]));
-    if (ox_info(c, x)->rank == 1 && ox_contents(c, x, &dims, &m) && ait_dim_is_const(c->g, start, &from) && ait_dim_is_const(c->g, end, &to) && to <= (int64_t)m)
+    if (ox_info(c, x)->rank == 1 && ox_contents(c, x, &dims, &m) && ait_dim_is_const(c->g, start, &from) &&
+        ait_dim_is_const(c->g, end, &to) && to <= (int64_t)m)
       AIT_TRY(set_dims(c, c->outputs[i], 1, (uint32_t)(to - from), dims + from));
     start = end;
   }
@@ -439,7 +445,8 @@ static ait_status slice_axis(ox_call *c, uint32_t x, int32_t axis, ait_dim start
   if (bounds.kind == AIT_ARG_NONE) return AIT_OOM();
   if (step > 0) return OX(c, "slice", out, V(x), I(axis), bounds.as.list[0], bounds.as.list[1], I(step));
   /* Backwards: the flipped operand, forwards. Index i becomes size - 1 - i; what lies before the first element is one past the last. */
-  if (!ait_dim_is_const(c->g, start, &s) || !ait_dim_is_const(c->g, end, &e)) return ox_fail(c, AIT_CODE_UNSUPPORTED, "a slice backwards with bounds that are not constant");
+  if (!ait_dim_is_const(c->g, start, &s) || !ait_dim_is_const(c->g, end, &e))
+    return ox_fail(c, AIT_CODE_UNSUPPORTED, "a slice backwards with bounds that are not constant");
   AIT_TRY(OX(c, "flip", out, V(x), ox_list_ints(c, &axis_list, 1)));
   ait_dim size = ox_info(c, x)->shape[axis], from, to;
   int64_t n;
@@ -450,7 +457,8 @@ static ait_status slice_axis(ox_call *c, uint32_t x, int32_t axis, ait_dim start
     e = e < -1 ? -1 : e > n - 1 ? n - 1 : e;
     return OX(c, "slice", out, V(*out), I(axis), I(n - 1 - s), I(n - 1 - e), I(-step));
   }
-  if (s < 0) AIT_TRY(ait_dim_const(c->g, s == INT64_MIN ? 0 : -1 - s, &from)); /* counted from the end, that is from the flipped beginning */
+  if (s < 0)
+    AIT_TRY(ait_dim_const(c->g, s == INT64_MIN ? 0 : -1 - s, &from)); /* counted from the end, that is from the flipped beginning */
   else {
     AIT_TRY(ox_dim_int(c, AIT_DIM_SUB, size, 1, &from));
     AIT_TRY(ox_dim_int(c, AIT_DIM_SUB, from, s < INT32_MAX ? s : INT32_MAX, &from));
@@ -476,8 +484,8 @@ static ait_status slice_later(ox_call *c, uint32_t x, const int64_t *axes, uint3
     for (int32_t d = 0; d < info.rank; ++d)
       if (!cut[d]) ((ait_dim *)(uintptr_t)unknown.shape)[d] = info.shape[d];
   }
-  return OX_RAW(c, "onnx.Slice", &unknown, &c->outputs[0], V(x), V(c->inputs[1]), V(c->inputs[2]), V(ox_has(c, 3) ? c->inputs[3] : AIT_NO_INDEX),
-                V(ox_has(c, 4) ? c->inputs[4] : AIT_NO_INDEX));
+  return OX_RAW(c, "onnx.Slice", &unknown, &c->outputs[0], V(x), V(c->inputs[1]), V(c->inputs[2]),
+                V(ox_has(c, 3) ? c->inputs[3] : AIT_NO_INDEX), V(ox_has(c, 4) ? c->inputs[4] : AIT_NO_INDEX));
 }
 
 typedef struct slice_spec {
@@ -543,7 +551,8 @@ ait_status ox_build_slice(ox_call *c) {
   if (ox_has(c, 3)) axes_known = ox_known_ints(c, c->inputs[3], &s.axes, &k);
   if (ox_has(c, 4)) known = known && ox_known_ints(c, c->inputs[4], &s.steps, &j);
   if (!known || !axes_known || ox_info(c, x)->rank < 0) return slice_later(c, x, s.axes, k, axes_known && s.axes);
-  if (n != m || n > AIT_MAX_RANK || (s.axes && k != n) || (s.steps && j != n)) return ox_fail(c, AIT_CODE_INVALID_MODEL, "starts, ends, axes and steps do not fit");
+  if (n != m || n > AIT_MAX_RANK || (s.axes && k != n) || (s.steps && j != n))
+    return ox_fail(c, AIT_CODE_INVALID_MODEL, "starts, ends, axes and steps do not fit");
   s.count = n;
   for (uint32_t i = 0; i < n; ++i) { /* backwards needs constant bounds at import; else the data decide */
     bool constant = ait_dim_is_const(c->g, s.starts[i], NULL) && ait_dim_is_const(c->g, s.ends[i], NULL);
@@ -576,7 +585,8 @@ static ait_status pad_amounts(ox_call *c, uint32_t x, const ait_dim **out, bool 
   for (int32_t i = 0; i < 2 * rank; ++i) AIT_TRY(ait_dim_const(c->g, 0, &all[i]));
   if (ox_has(c, 3) && !ox_known_ints(c, c->inputs[3], &axes, &axis_count)) return AIT_OK;
   if (!ox_has(c, 3)) axes = NULL, axis_count = (uint32_t)rank;
-  if (n != 2 * axis_count || axis_count > AIT_MAX_RANK) return ox_fail(c, AIT_CODE_INVALID_MODEL, "%u pads for %u axes", (unsigned)n, (unsigned)axis_count);
+  if (n != 2 * axis_count || axis_count > AIT_MAX_RANK)
+    return ox_fail(c, AIT_CODE_INVALID_MODEL, "%u pads for %u axes", (unsigned)n, (unsigned)axis_count);
   for (uint32_t i = 0; i < axis_count; ++i) {
     int32_t axis;
     AIT_TRY(ox_axis(c, axes ? axes[i] : i, rank, &axis));

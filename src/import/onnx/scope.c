@@ -58,7 +58,8 @@ ait_status ox_capture(ox_scope *s, uint32_t outer_value, uint32_t *out) {
   }
   const ait_value_info *info = &around->frame->graph->values[outer_value];
   AIT_TRY(ait_graph_add_value(f->graph, info->name, info, out));
-  ait_region_input input = {.value = *out, .kind = AIT_INPUT_USER, .name = f->graph->values[*out].name, .user_index = (int32_t)f->graph->input_count};
+  ait_region_input input = {
+      .value = *out, .kind = AIT_INPUT_USER, .name = f->graph->values[*out].name, .user_index = (int32_t)f->graph->input_count};
   AIT_TRY(ait_graph_add_input(f->graph, &input));
   void *grown = f->outer_values;
   ait_status status = ait_grow(a, &grown, &f->capture_capacity, f->capture_count + 1, sizeof *f->outer_values);
@@ -80,8 +81,9 @@ ait_status ox_bring_down(ox_scope *s, uint32_t root_value, uint32_t *out) {
 
 static ait_status ask_for_initializer(ox_scope *s, const char *name, const Onnx__TensorProto *t, uint32_t *out) {
   ait_dtype dtype = ox_dtype(t->data_type);
-  AIT_TRY(ait_error_context(
-      ox_add_weight(root_scope(s), name, t, ait_dtype_is_float(dtype) ? AIT_INPUT_PARAMETER : AIT_INPUT_CONSTANT, out), "initializer '%s'", name));
+  AIT_TRY(
+      ait_error_context(ox_add_weight(root_scope(s), name, t, ait_dtype_is_float(dtype) ? AIT_INPUT_PARAMETER : AIT_INPUT_CONSTANT, out),
+                        "initializer '%s'", name));
   AIT_TRY(ox_bring_down(s, *out, out));
   return ait_map_put(&s->values, name, (void *)((uintptr_t)*out + 1));
 }

@@ -5,7 +5,22 @@
 enum { DEPTH_LIMIT = 64, LENGTH_BYTES = 5 };
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
-typedef enum kind { LEAF, MODEL, GRAPH, NODE, ATTRIBUTE, FUNCTION, TENSOR, SPARSE, VALUE_INFO, TYPE, ELEMENT_TYPE, MAP_TYPE, BULK, DROPPED } kind;
+typedef enum kind {
+  LEAF,
+  MODEL,
+  GRAPH,
+  NODE,
+  ATTRIBUTE,
+  FUNCTION,
+  TENSOR,
+  SPARSE,
+  VALUE_INFO,
+  TYPE,
+  ELEMENT_TYPE,
+  MAP_TYPE,
+  BULK,
+  DROPPED
+} kind;
 
 /* Fields that hold messages which nest or hold bulk; all others are copied as they are. */
 static const struct {
@@ -13,14 +28,13 @@ static const struct {
   uint32_t field;
   kind child;
 } children[] = {
-    {MODEL, 7, GRAPH},      {MODEL, 25, FUNCTION},    {MODEL, 20, DROPPED}, /* training_info */
-    {GRAPH, 1, NODE},       {GRAPH, 5, TENSOR},       {GRAPH, 11, VALUE_INFO}, {GRAPH, 12, VALUE_INFO},
-    {GRAPH, 13, VALUE_INFO}, {GRAPH, 15, SPARSE},     {NODE, 5, ATTRIBUTE},    {ATTRIBUTE, 5, TENSOR},
-    {ATTRIBUTE, 6, GRAPH},  {ATTRIBUTE, 10, TENSOR},  {ATTRIBUTE, 11, GRAPH},  {ATTRIBUTE, 14, TYPE},
-    {ATTRIBUTE, 15, TYPE},  {ATTRIBUTE, 22, SPARSE},  {ATTRIBUTE, 23, SPARSE}, {FUNCTION, 7, NODE},
-    {FUNCTION, 11, ATTRIBUTE}, {FUNCTION, 12, VALUE_INFO}, {TENSOR, 9, BULK},  {SPARSE, 1, TENSOR},
-    {SPARSE, 2, TENSOR},    {VALUE_INFO, 2, TYPE},    {TYPE, 4, ELEMENT_TYPE}, {TYPE, 9, ELEMENT_TYPE},
-    {TYPE, 5, MAP_TYPE},    {ELEMENT_TYPE, 1, TYPE},  {MAP_TYPE, 2, TYPE},
+    {MODEL, 7, GRAPH},       {MODEL, 25, FUNCTION},     {MODEL, 20, DROPPED}, /* training_info */
+    {GRAPH, 1, NODE},        {GRAPH, 5, TENSOR},        {GRAPH, 11, VALUE_INFO},    {GRAPH, 12, VALUE_INFO}, {GRAPH, 13, VALUE_INFO},
+    {GRAPH, 15, SPARSE},     {NODE, 5, ATTRIBUTE},      {ATTRIBUTE, 5, TENSOR},     {ATTRIBUTE, 6, GRAPH},   {ATTRIBUTE, 10, TENSOR},
+    {ATTRIBUTE, 11, GRAPH},  {ATTRIBUTE, 14, TYPE},     {ATTRIBUTE, 15, TYPE},      {ATTRIBUTE, 22, SPARSE}, {ATTRIBUTE, 23, SPARSE},
+    {FUNCTION, 7, NODE},     {FUNCTION, 11, ATTRIBUTE}, {FUNCTION, 12, VALUE_INFO}, {TENSOR, 9, BULK},       {SPARSE, 1, TENSOR},
+    {SPARSE, 2, TENSOR},     {VALUE_INFO, 2, TYPE},     {TYPE, 4, ELEMENT_TYPE},    {TYPE, 9, ELEMENT_TYPE}, {TYPE, 5, MAP_TYPE},
+    {ELEMENT_TYPE, 1, TYPE}, {MAP_TYPE, 2, TYPE},
 };
 
 static kind child_of(kind of, uint32_t field) {

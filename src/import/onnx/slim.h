@@ -1,6 +1,6 @@
 /* A protobuf ModelProto without its bulk. protobuf-c copies every byte it unpacks; here the raw_data of tensors stays where it is: in the
- * slim copy each raw_data field holds an index (eight bytes, little-endian) into a table of views instead. The walk also checks what protobuf-c
- * does not: how deep messages nest. */
+ * slim copy each raw_data field holds an index (eight bytes, little-endian) into a table of views instead. The walk also checks what
+ * protobuf-c does not: how deep messages nest. */
 #ifndef AIT_SRC_IMPORT_ONNX_SLIM_H
 #define AIT_SRC_IMPORT_ONNX_SLIM_H
 

@@ -1,4 +1,5 @@
-/* TensorProto to weights: bytes that lie in the file stay there where they are aligned; typed fields are converted; external data is mapped. */
+/* TensorProto to weights: bytes that lie in the file stay there where they are aligned; typed fields are converted; external data is
+ * mapped. */
 #include "import/onnx/onnx.h"
 
 #include <limits.h>
@@ -13,13 +14,33 @@ static const struct {
   ait_dtype dtype;
   int bits;
 } dtypes[] = {
-    {"undefined", AIT_DTYPE_NONE, 0}, {"float", AIT_F32, 32},      {"uint8", AIT_U8, 8},         {"int8", AIT_I8, 8},
-    {"uint16", AIT_U16, 16},          {"int16", AIT_I16, 16},      {"int32", AIT_I32, 32},       {"int64", AIT_I64, 64},
-    {"string", AIT_DTYPE_NONE, 0},    {"bool", AIT_BOOL, 8},       {"float16", AIT_F16, 16},     {"double", AIT_F64, 64},
-    {"uint32", AIT_U32, 32},          {"uint64", AIT_U64, 64},     {"complex64", AIT_C64, 64},   {"complex128", AIT_C128, 128},
-    {"bfloat16", AIT_BF16, 16},       {"float8e4m3fn", AIT_F8E4M3FN, 8}, {"float8e4m3fnuz", AIT_F8E4M3FNUZ, 8}, {"float8e5m2", AIT_F8E5M2, 8},
-    {"float8e5m2fnuz", AIT_F8E5M2FNUZ, 8}, {"uint4", AIT_U8, 4},   {"int4", AIT_I8, 4},          {"float4e2m1", AIT_F8E4M3FN, 4},
-    {"float8e8m0", AIT_F8E8M0FNU, 8}, {"uint2", AIT_U8, 2},        {"int2", AIT_I8, 2},
+    {"undefined", AIT_DTYPE_NONE, 0},
+    {"float", AIT_F32, 32},
+    {"uint8", AIT_U8, 8},
+    {"int8", AIT_I8, 8},
+    {"uint16", AIT_U16, 16},
+    {"int16", AIT_I16, 16},
+    {"int32", AIT_I32, 32},
+    {"int64", AIT_I64, 64},
+    {"string", AIT_DTYPE_NONE, 0},
+    {"bool", AIT_BOOL, 8},
+    {"float16", AIT_F16, 16},
+    {"double", AIT_F64, 64},
+    {"uint32", AIT_U32, 32},
+    {"uint64", AIT_U64, 64},
+    {"complex64", AIT_C64, 64},
+    {"complex128", AIT_C128, 128},
+    {"bfloat16", AIT_BF16, 16},
+    {"float8e4m3fn", AIT_F8E4M3FN, 8},
+    {"float8e4m3fnuz", AIT_F8E4M3FNUZ, 8},
+    {"float8e5m2", AIT_F8E5M2, 8},
+    {"float8e5m2fnuz", AIT_F8E5M2FNUZ, 8},
+    {"uint4", AIT_U8, 4},
+    {"int4", AIT_I8, 4},
+    {"float4e2m1", AIT_F8E4M3FN, 4},
+    {"float8e8m0", AIT_F8E8M0FNU, 8},
+    {"uint2", AIT_U8, 2},
+    {"int2", AIT_I8, 2},
 };
 
 ait_dtype ox_dtype(int32_t onnx) { return onnx > 0 && onnx < (int32_t)AIT_COUNT(dtypes) ? dtypes[onnx].dtype : AIT_DTYPE_NONE; }
@@ -142,7 +163,8 @@ static ait_status external_path(const ox_import *in, const char *location, char 
   if (snprintf(joined, sizeof joined, "%s/%s", folder, location) >= (int)sizeof joined)
     return ait_error(AIT_CODE_LIMIT, "external data: the path '%.200s' is too long", location);
   if (!realpath(joined, out))
-    return ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "external data '%.200s' cannot be found", location), "it belongs beside the model file");
+    return ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "external data '%.200s' cannot be found", location),
+                          "it belongs beside the model file");
   size_t n = strlen(folder);
   if (n == 1) n = 0; /* "/" */
   return strncmp(out, folder, n) == 0 && out[n] == '/' ? AIT_OK : outside(location);
@@ -173,8 +195,8 @@ static ait_status place_external(ox_import *in, const Onnx__TensorProto *t, size
   if (length != want) return wrong_size((size_t)length, (size_t)want);
   AIT_TRY(open_external(in, location, &map));
   if (ait_add_overflows(offset, want, &end) || end > ait_file_map_size(map))
-    return ait_error(AIT_CODE_INVALID_MODEL, "external data '%.200s' has %zu bytes, %llu from byte %llu on are wanted", location, ait_file_map_size(map),
-                     (unsigned long long)want, (unsigned long long)offset);
+    return ait_error(AIT_CODE_INVALID_MODEL, "external data '%.200s' has %zu bytes, %llu from byte %llu on are wanted", location,
+                     ait_file_map_size(map), (unsigned long long)want, (unsigned long long)offset);
   return place_bytes(in, t->data_type, map, ait_file_map_data(map) + offset, count, out);
 }
 
@@ -239,9 +261,11 @@ static ait_status read_shape(const Onnx__TensorProto *t, ait_weight *out, size_t
     if (t->dims[d] < 0) return ait_error(AIT_CODE_INVALID_MODEL, "size %zu is %lld", d, (long long)t->dims[d]);
     out->shape[d] = t->dims[d];
     empty |= t->dims[d] == 0;
-    if (t->dims[d] && ait_mul_overflows(count, (size_t)t->dims[d], &count)) return ait_error(AIT_CODE_INVALID_MODEL, "its shape is too large");
+    if (t->dims[d] && ait_mul_overflows(count, (size_t)t->dims[d], &count))
+      return ait_error(AIT_CODE_INVALID_MODEL, "its shape is too large");
   }
-  if (ait_mul_overflows(count, (size_t)16, &bytes) || bytes > (size_t)INT64_MAX) return ait_error(AIT_CODE_INVALID_MODEL, "its shape is too large");
+  if (ait_mul_overflows(count, (size_t)16, &bytes) || bytes > (size_t)INT64_MAX)
+    return ait_error(AIT_CODE_INVALID_MODEL, "its shape is too large");
   contiguous(out);
   *out_count = empty ? 0 : count;
   return AIT_OK;
@@ -293,7 +317,11 @@ static ait_status add_to_graph(ox_scope *root, const char *name, ait_weight *w, 
 ait_status ox_add_weight(ox_scope *root, const char *name, const Onnx__TensorProto *t, ait_input_kind kind, uint32_t *out) {
   ait_weight w;
   AIT_TRY(ox_tensor(root->in, t, &w));
-  return add_to_graph(root, name, &w, kind, out);
+  AIT_TRY(add_to_graph(root, name, &w, kind, out));
+  if (dtypes[t->data_type].bits >= 8) return AIT_OK;
+  ox_known known = *ox_get_known(root, *out);
+  known.narrow = t->data_type;
+  return ox_set_known(root, *out, &known);
 }
 
 /* Indices [nnz] into the flattened tensor, or [nnz, rank]. */
@@ -340,7 +368,8 @@ ait_status ox_add_sparse(ox_scope *root, const char *name, const Onnx__SparseTen
   bool fits = values.rank == 1 && indices.dtype == AIT_I64 && (indices.rank == 1 || (indices.rank == 2 && indices.shape[1] == w.rank)) &&
               indices.shape[0] == values.shape[0];
   if (!fits) return ait_error(AIT_CODE_INVALID_MODEL, "sparse tensor '%s': values and indices do not fit", name);
-  if (count > ((size_t)64 << 20) && count / 64 > in->size) return ait_error(AIT_CODE_LIMIT, "sparse tensor '%s' is too large when dense", name);
+  if (count > ((size_t)64 << 20) && count / 64 > in->size)
+    return ait_error(AIT_CODE_LIMIT, "sparse tensor '%s' is too large when dense", name);
   AIT_TRY(new_storage(in, count * ait_dtype_size(w.dtype), &w.storage, &to));
   memset(to, 0, count * ait_dtype_size(w.dtype));
   AIT_TRY(fill_sparse(&values, &indices, &w, to));

@@ -40,10 +40,13 @@ static ait_status unnamed_size(ox_import *in, const char *name, int32_t axis, ai
   return symbol_of(in, param, out);
 }
 
-static ait_status size_of(ox_import *in, const char *name, int32_t axis, const Onnx__TensorShapeProto__Dimension *d, bool symbols, ait_dim *out) {
-  if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0) return ait_dim_const(in->graph, d->dim_value, out);
+static ait_status size_of(ox_import *in, const char *name, int32_t axis, const Onnx__TensorShapeProto__Dimension *d, bool symbols,
+                          ait_dim *out) {
+  if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0)
+    return ait_dim_const(in->graph, d->dim_value, out);
   if (!symbols) return ait_dim_unknown(in->graph, out);
-  if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM && d->dim_param && *d->dim_param) return symbol_of(in, d->dim_param, out);
+  if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM && d->dim_param && *d->dim_param)
+    return symbol_of(in, d->dim_param, out);
   return unnamed_size(in, name, axis, out); /* -1 is how some exporters write an unknown size */
 }
 
@@ -54,7 +57,8 @@ static ait_status tensor_type(ox_import *in, const char *name, const Onnx__TypeP
                      "'%s' is a tensor of type %s (%d)", name, ox_dtype_text(t->elem_type), (int)t->elem_type);
   }
   if (!t->shape) return AIT_OK;
-  if (t->shape->n_dim > AIT_MAX_RANK) return ait_error(AIT_CODE_LIMIT, "'%s' has %zu dimensions, at most %d are possible", name, t->shape->n_dim, AIT_MAX_RANK);
+  if (t->shape->n_dim > AIT_MAX_RANK)
+    return ait_error(AIT_CODE_LIMIT, "'%s' has %zu dimensions, at most %d are possible", name, t->shape->n_dim, AIT_MAX_RANK);
   ait_dim *dims = AIT_ARENA_ARRAY(&in->arena, ait_dim, t->shape->n_dim + 1);
   if (!dims) return AIT_OOM();
   for (size_t d = 0; d < t->shape->n_dim; ++d) AIT_TRY(size_of(in, name, (int32_t)d, t->shape->dim[d], symbols, &dims[d]));
@@ -82,7 +86,8 @@ ait_status ox_type(ox_import *in, const char *name, const Onnx__TypeProto *type,
   if (type->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE) {
     const Onnx__TypeProto *element = type->sequence_type->elem_type;
     if (element && element->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) {
-      *out = (ait_value_info){.type = AIT_TYPE_TENSOR_LIST, .dtype = ox_dtype(element->tensor_type->elem_type), .rank = -1, .scalar = AIT_NO_INDEX};
+      *out = (ait_value_info){
+          .type = AIT_TYPE_TENSOR_LIST, .dtype = ox_dtype(element->tensor_type->elem_type), .rank = -1, .scalar = AIT_NO_INDEX};
       return AIT_OK;
     }
   }
