@@ -246,12 +246,23 @@ static bool may_be_one(const infer_call *c, ait_dim d) {
   return min <= 1 && max >= 1;
 }
 
+/* capped is min(size, k) with a constant k of 1 or more: what a slice up to `size` of k elements has. Where the two are not equal, size is
+ * the larger one, and they can be broadcast only if k is 1: the result is `size` either way. */
+static bool is_capped(const infer_call *c, ait_dim capped, ait_dim size) {
+  const ait_dim_expr *e = &c->g->root->dims[capped];
+  int64_t k;
+  if (e->op != AIT_DIM_MIN) return false;
+  return (e->a == size && ait_dim_is_const(c->g, e->b, &k) && k >= 1) || (e->b == size && ait_dim_is_const(c->g, e->a, &k) && k >= 1);
+}
+
 /* Where neither operand is known not to be 1 and they are different expressions, nothing is known of the result. */
 ait_status infer_broadcast_dim(const infer_call *c, ait_dim a, ait_dim b, ait_dim *out) {
   *out = a;
   if (a == b || infer_is(c, b, 1)) return AIT_OK;
   *out = b;
-  if (infer_is(c, a, 1)) return AIT_OK;
+  if (infer_is(c, a, 1) || is_capped(c, a, b)) return AIT_OK;
+  *out = a;
+  if (is_capped(c, b, a)) return AIT_OK;
   bool a_one = may_be_one(c, a), b_one = may_be_one(c, b);
   if (!a_one && !b_one) return infer_unify(c, a, b, "sizes to be broadcast", out);
   if (a_one && b_one) return ait_dim_unknown(c->g, out);

@@ -6,19 +6,31 @@ enum { OPSET_MIN = 1, OPSET_MAX = 27, IR_MAX = 14 };
 
 /* ---- unpacking -------------------------------------------------------------------------------------------------------------------*/
 
-static void *unpack_alloc(void *ctx, size_t size) { return ait_arena_alloc(ctx, size ? size : 1, _Alignof(max_align_t)); }
+typedef struct unpack_memory {
+  ait_arena *arena;
+  bool failed; /* protobuf-c says the same for no memory and for damage */
+} unpack_memory;
+
+static void *unpack_alloc(void *ctx, size_t size) {
+  unpack_memory *m = ctx;
+  void *p = ait_arena_alloc(m->arena, size ? size : 1, _Alignof(max_align_t));
+  m->failed |= p == NULL;
+  return p;
+}
+
 static void unpack_free(void *ctx, void *p) {
   AIT_UNUSED(ctx);
   AIT_UNUSED(p); /* the arena is freed as a whole */
 }
 
 static ait_status unpack(ox_import *in) {
-  ProtobufCAllocator allocator = {unpack_alloc, unpack_free, &in->arena};
+  unpack_memory memory = {&in->arena, false};
+  ProtobufCAllocator allocator = {unpack_alloc, unpack_free, &memory};
   static const uint8_t empty[1];
   AIT_TRY(ox_slim_model(in->arena.allocator, in->data, in->size, &in->slim));
   in->model = onnx__model_proto__unpack(&allocator, in->slim.size, in->slim.data ? in->slim.data : empty);
   if (in->model) return AIT_OK;
-  if (in->arena.limit_bytes && in->arena.used_bytes > in->arena.limit_bytes / 2) return AIT_OOM();
+  if (memory.failed) return AIT_OOM();
   return ait_error_hint(ait_error(AIT_CODE_INVALID_MODEL, "it does not follow the schema of ONNX"),
                         "the file may be damaged; export it again");
 }

@@ -207,11 +207,11 @@ static ait_status axes_set(ox_call *c, const int64_t *axes, uint32_t n, int32_t 
   return AIT_OK;
 }
 
-/* Squeeze and Unsqueeze when the axes are data. */
+/* Squeeze and Unsqueeze when the axes are data, or the sizes that decide them. */
 static ait_status squeeze_later(ox_call *c, uint32_t x, uint32_t axes, bool insert) {
   int64_t n;
   int32_t rank = ox_info(c, x)->rank;
-  bool counted = rank >= 0 && ox_const_dim(c, axes, 0, &n);
+  bool counted = rank >= 0 && axes != AIT_NO_INDEX && ox_const_dim(c, axes, 0, &n);
   ait_value_info info;
   AIT_TRY(ox_unknown_info(c, ox_dtype_of(c, x), !counted ? -1 : insert ? rank + (int32_t)n : rank - (int32_t)n, &info));
   return OX_RAW(c, insert ? "onnx.Unsqueeze" : "onnx.Squeeze", &info, &c->outputs[0], V(x), V(axes));
@@ -240,7 +240,7 @@ ait_status ox_build_squeeze(ox_call *c) {
     int64_t size = 0;
     bool is_const = ait_dim_is_const(c->g, v.shape[d], &size);
     if (!given) drop[d] = is_const && size == 1; /* which sizes are 1 decides the rank: it must be known */
-    if (!given && !is_const) return ox_fail(c, AIT_CODE_UNSUPPORTED, "size %d may be 1 or not, and no axes are given", (int)d);
+    if (!given && !is_const) return squeeze_later(c, x, AIT_NO_INDEX, false);
     if (drop[d] && is_const && size != 1)
       return ox_fail(c, AIT_CODE_INVALID_MODEL, "axis %d has size %lld, not 1", (int)d, (long long)size);
     if (!drop[d]) sizes[rank++] = v.shape[d];
