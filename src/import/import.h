@@ -64,11 +64,11 @@ ait_status ait_import_give_weights(ait_graph *graph, const ait_map *given) AIT_M
 ait_status ait_import_give_weight(ait_weight_store *store, const ait_graph *graph, const ait_value_info *declared, const char *name,
                                   const ait_tensor *tensor) AIT_MUST_USE;
 
-/* The same three for ONNX models, opset 7 to 27. The graph is raw in dialect, made of pure operators of core, ATen and onnx.*; functions are
- * inlined, initializers mapped, external data mapped from the model's folder only. */
+/* The same three for ONNX models, opset 7 to 27. The graph is raw in dialect, made of pure operators of core, ATen and onnx.*; functions
+ * are inlined, initializers mapped, external data mapped from the model's folder only. */
 ait_status ait_import_onnx(ait_allocator a, const char *path, const ait_import_options *options, ait_graph **out) AIT_MUST_USE;
 ait_status ait_import_onnx_memory(ait_allocator a, const char *name, const void *data, size_t size, const ait_import_options *options,
                                   ait_graph **out) AIT_MUST_USE;
-ait_status ait_import_onnx_operators(ait_allocator a, const char *path, const ait_import_options *options, ait_map *out_names) AIT_MUST_USE;
+ait_status ait_import_onnx_operators(ait_allocator a, const char *path, const ait_import_options *options, ait_missing *out) AIT_MUST_USE;
 
 #endif

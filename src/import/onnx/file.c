@@ -210,7 +210,7 @@ static ait_status run_import(ox_import *in, ait_allocator a, const ait_import_op
   return status ? ait_error_context(status, "cannot import '%s'", in->path) : AIT_OK;
 }
 
-static ait_status import_file(ait_allocator a, const char *path, const ait_import_options *options, ait_map *missing, ait_graph **out) {
+static ait_status import_file(ait_allocator a, const char *path, const ait_import_options *options, ait_missing *missing, ait_graph **out) {
   ox_import in = {.path = path, .missing = missing};
   *out = NULL;
   ait_status status = ait_file_map_open(a, path, &in.mapping);
@@ -226,9 +226,9 @@ ait_status ait_import_onnx(ait_allocator a, const char *path, const ait_import_o
   return import_file(a, path, options, NULL, out);
 }
 
-ait_status ait_import_onnx_operators(ait_allocator a, const char *path, const ait_import_options *options, ait_map *out_names) {
+ait_status ait_import_onnx_operators(ait_allocator a, const char *path, const ait_import_options *options, ait_missing *out) {
   ait_graph *none;
-  return import_file(a, path, options, out_names, &none);
+  return import_file(a, path, options, out, &none);
 }
 
 ait_status ait_import_onnx_memory(ait_allocator a, const char *name, const void *data, size_t size, const ait_import_options *options,

@@ -132,7 +132,10 @@ static ait_status unknown_operator(const ox_call *c, const char *domain, const r
     status = ox_fail(c, AIT_CODE_INVALID_MODEL, "the model does not import the operator set '%s'", domain_text(domain));
     return ait_error_hint(status, "opset_import must name the domain of each operator");
   }
-  if (other)
+  if (other && other->until == OX_LATEST)
+    status = ox_fail(c, AIT_CODE_UNSUPPORTED, "operator '%s' of '%s' is known from version %lld on, not in opset %lld", op,
+                     domain_text(domain), (long long)other->since, (long long)c->version);
+  else if (other)
     status = ox_fail(c, AIT_CODE_UNSUPPORTED, "operator '%s' of '%s' is known from version %lld to %lld, not in opset %lld", op,
                      domain_text(domain), (long long)other->since, (long long)other->until, (long long)c->version);
   else
@@ -141,14 +144,18 @@ static ait_status unknown_operator(const ox_call *c, const char *domain, const r
   return ait_error_hint(status, "'ait ops --missing %s' lists all such operators", c->in->path);
 }
 
-/* For "ait ops --missing": the name is kept, the outputs are of unknown type. */
-static ait_status note_missing(ox_call *c, const char *domain) {
+static ait_status unknown_results(ox_call *c) {
   ait_value_info info = {.type = AIT_TYPE_TENSOR, .rank = -1, .scalar = AIT_NO_INDEX};
-  const char *name = ait_arena_printf(&c->in->arena, "%s::%s", domain_text(domain), c->node->op_type ? c->node->op_type : "");
-  if (!name) return AIT_OOM();
-  AIT_TRY(ait_map_put(c->in->missing, name, NULL));
   for (uint32_t i = 0; i < c->node->n_output && i < OX_MAX_OUTPUTS; ++i) AIT_TRY(ait_graph_add_value(c->g, c->name, &info, &c->outputs[i]));
   return AIT_OK;
+}
+
+/* For "ait ops --missing": the name is kept, the results are of unknown type. */
+static ait_status note_missing(ox_call *c, const char *domain) {
+  const char *name = ait_arena_printf(&c->in->arena, "%s::%s", domain_text(domain), c->node->op_type ? c->node->op_type : "");
+  if (!name) return AIT_OOM();
+  AIT_TRY(ait_missing_add(c->in->missing, name, c->name, *domain != '\0'));
+  return unknown_results(c);
 }
 
 static ait_status find_function(const ox_call *c, const char *domain, const Onnx__FunctionProto **out) {
@@ -174,7 +181,7 @@ static ait_status build(ox_call *c) {
   ait_status status = r->build(c);
   if (!status || !c->in->missing) return status;
   ait_status_ignore(status); /* only names of unknown operators are wanted; what follows one may have no types */
-  return note_missing(c, domain);
+  return unknown_results(c);
 }
 
 /* The name for what is added: the first output's, since that is what users know. */

@@ -10,6 +10,7 @@
 #include <onnx-ml.pb-c.h>
 
 enum {
+  OX_LATEST = 1000000,     /* in ops.inc: no version ends the operator's meaning */
   OX_GRAPH_DEPTH = 16,     /* graphs in graphs, and calls of functions in functions */
   OX_NODE_LIMIT = 1 << 20, /* nodes after inlining of functions */
   OX_KNOWN_LIMIT = 4096,   /* elements of a tensor whose contents are followed */
@@ -47,7 +48,7 @@ typedef struct ox_import {
   ait_map weight_names; /* taken */
   ait_map functions;    /* "domain:name:overload" to Onnx__FunctionProto */
   ait_map dim_names;    /* dim_param to ait_dim */
-  ait_map *missing;     /* unknown operators are collected here; NULL: they are errors */
+  ait_missing *missing; /* unknown operators are collected here; NULL: they are errors */
   uint32_t node_count, unnamed;
 } ox_import;
 

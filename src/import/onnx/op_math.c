@@ -13,10 +13,32 @@ ait_status ox_build_identity(ox_call *c) {
   return ox_identity(c, c->inputs[0]);
 }
 
+/* Before opset 7 operand 1 is broadcast only when the node says so, its dims from `axis` on. */
+static ait_status old_broadcast(ox_call *c, uint32_t a, uint32_t *b) {
+  const Onnx__AttributeProto *attribute;
+  bool broadcast;
+  ait_dim dims[AIT_MAX_RANK];
+  if (c->version >= 7) return AIT_OK;
+  AIT_TRY(ox_flag(c, "broadcast", false, &broadcast));
+  AIT_TRY(ox_attribute(c, "axis", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT, &attribute));
+  if (!broadcast || !attribute) return AIT_OK;
+  int32_t axis, rank = ox_info(c, a)->rank, own = ox_info(c, *b)->rank;
+  if (rank < 0 || own < 0) return ox_fail(c, AIT_CODE_UNSUPPORTED, "a rank is not known");
+  AIT_TRY(ox_axis(c, attribute->i, rank, &axis));
+  if (axis + own > rank)
+    return ox_fail(c, AIT_CODE_INVALID_MODEL, "rank %d from axis %d on does not fit rank %d", (int)own, (int)axis, (int)rank);
+  for (int32_t d = 0; d < rank - axis; ++d) {
+    if (d < own) dims[d] = ox_info(c, *b)->shape[d];
+    else AIT_TRY(ait_dim_const(c->g, 1, &dims[d]));
+  }
+  return ox_reshape(c, *b, dims, rank - axis, b);
+}
+
 ait_status ox_build_binary(ox_call *c) {
   uint32_t a, b;
   AIT_TRY(ox_need(c, 0, &a));
   AIT_TRY(ox_need(c, 1, &b));
+  AIT_TRY(old_broadcast(c, a, &b));
   return OX(c, c->variant, &c->outputs[0], V(a), V(b));
 }
 
@@ -69,6 +91,7 @@ ait_status ox_build_arithmetic(ox_call *c) {
   const char *op = c->variant;
   AIT_TRY(ox_need(c, 0, &a));
   AIT_TRY(ox_need(c, 1, &b));
+  AIT_TRY(old_broadcast(c, a, &b));
   ait_dtype dtype = ox_dtype_of(c, a);
   if (strcmp(op, "div") == 0 && ait_dtype_is_integer(dtype)) op = "trunc_divide";
   AIT_TRY(OX(c, op, &c->outputs[0], V(a), V(b)));
@@ -91,6 +114,7 @@ ait_status ox_build_pow(ox_call *c) {
   uint32_t a, b;
   AIT_TRY(ox_need(c, 0, &a));
   AIT_TRY(ox_need(c, 1, &b));
+  AIT_TRY(old_broadcast(c, a, &b));
   ait_dtype dtype = ox_dtype_of(c, a), other = ox_dtype_of(c, b);
   if (ait_dtype_is_integer(dtype) && ait_dtype_is_float(other)) AIT_TRY(ox_cast(c, a, other == AIT_F64 ? AIT_F64 : AIT_F32, &a));
   else if (dtype != other) AIT_TRY(ox_cast(c, b, dtype, &b));
@@ -141,6 +165,7 @@ ait_status ox_build_compare(ox_call *c) {
   uint32_t a, b;
   AIT_TRY(ox_need(c, 0, &a));
   AIT_TRY(ox_need(c, 1, &b));
+  AIT_TRY(old_broadcast(c, a, &b));
   AIT_TRY(OX(c, c->variant, &c->outputs[0], V(a), V(b)));
   return follow_comparison(c, a, b, c->outputs[0]);
 }
@@ -320,6 +345,12 @@ ait_status ox_build_prelu(ox_call *c) {
   uint32_t x, slope, below, scaled;
   AIT_TRY(ox_need(c, 0, &x));
   AIT_TRY(ox_need(c, 1, &slope));
+  if (c->version < 7 && ox_info(c, slope)->rank == 1 && ox_info(c, x)->rank > 2) { /* one slope a channel */
+    ait_dim dims[AIT_MAX_RANK];
+    dims[0] = ox_info(c, slope)->shape[0];
+    for (int32_t d = 1; d < ox_info(c, x)->rank - 1; ++d) AIT_TRY(ait_dim_const(c->g, 1, &dims[d]));
+    AIT_TRY(ox_reshape(c, slope, dims, ox_info(c, x)->rank - 1, &slope));
+  }
   AIT_TRY(OX(c, "lt", &below, V(x), ait_dtype_is_float(ox_dtype_of(c, x)) ? F(0) : I(0)));
   AIT_TRY(OX(c, "mul", &scaled, V(x), V(slope)));
   return OX(c, "where", &c->outputs[0], V(below), V(scaled), V(x));
