@@ -249,7 +249,9 @@ static bool run_step(case_context *x, struct json_object *step, size_t index, bo
     ok = case_fail(x->out, "%s%s", where, ait_status_message(status));
     ait_status_free(status);
   } else {
-    *out_error = ait_session_run(x->session, s->inputs, s->input_count, s->outputs, s->output_count);
+    struct json_object *reset = get(step, "reset");
+    if (reset && json_object_get_boolean(reset)) *out_error = ait_session_reset(x->session);
+    if (*out_error == AIT_OK) *out_error = ait_session_run(x->session, s->inputs, s->input_count, s->outputs, s->output_count);
     if (*out_error == AIT_OK && compare)
       ok = compare_outputs(x, s, get(step, "outputs"), where) && compare_inputs(x, s, get(step, "inputs_changed"), where) &&
            compare_state(x, s, get(step, "state_changed"), where);

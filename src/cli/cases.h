@@ -1,5 +1,5 @@
 /* A folder of test cases (CONTRACT.md, section 5): run one case, in this process. Beyond that format, a case that expects an error may hold
- * "message": words that the error must contain. */
+ * "message": words that the error must contain; a step may have "reset": the session's state becomes the model's before it runs. */
 #ifndef AIT_SRC_CLI_CASES_H
 #define AIT_SRC_CLI_CASES_H
 

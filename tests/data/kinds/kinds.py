@@ -444,6 +444,13 @@ def broadcast(a, b, s, m):
             torch.max(a, b), a.expand(2, 3, 5, 4).sum(0), torch.addmm(torch.full((4,), nan), r_const(5, 3), r_const(3, 4), beta=0), a.clamp(b, s + 2), torch.outer(b[:, 0], b[:, 0]), torch.pow(a.abs(), b), torch.addbmm(b, r_const(2, 5, 3), r_const(2, 3, 4)))
 
 
+@kind(lambda g: [(r(g, 4, 6), r(g, 1, 2, 5, 5)), (r(g, 6, 4).t(), r(g, 1, 5, 5, 2).permute(0, 3, 1, 2)), (r(g, 4, 13)[:, 1::2], r(g, 2, 2, 5, 10)[1:, :, :, 3:8]), (r(g, 4, 1).expand(4, 6), r(g, 1, 1, 5, 1).expand(1, 2, 5, 5))])
+def strided_inputs(x, image):
+    y = x.clone()
+    y[1] += x[0]
+    return x + 1, x.reshape(2, 12), x @ r_const(6, 3), x.sum(0), x.t().flatten(), F.conv2d(image, r_const(3, 2, 3, 3)), F.max_pool2d(image, 2), image.mean((2, 3)), y, x.softmax(1), F.layer_norm(x, (6,)), image.flatten(1), x[1:, ::2], x.cumsum(1), x.sort(1)[0], x.argmax(0), torch.cat([x, x.flip(1)])
+
+
 # ---- control flow -----------------------------------------------------------------------------------------------------------------------
 @kind(lambda g: [(r(g, 3, 4) + k, r(g, 4)) for k in (3, -3, 0)])
 def nested_cond(x, y):
@@ -514,6 +521,53 @@ class LoopWeights(nn.Module):
 
 
 kind(lambda g: [(r(g, 2, 3), torch.tensor(n)) for n in (0, 1, 4)], name="loop_weights")(LoopWeights)
+
+
+@kind(lambda g: [(r(g, n, 3), r(g, 3)) for n in (2, 5, 9)], dims=({0: Dim("rows", min=2, max=12)}, None))
+def cond_sizes(x, y):
+    a = torch.cond(x.shape[0] > 4, lambda x, y: x.sum(0) + y, lambda x, y: x.mean(0) * y, (x, y))
+    b = torch.cond(x[0].sum() > y.sum(), lambda x: (x * 2, x[:1] + 0), lambda x: (x - 1, x[-1:] * 1), (x,))
+    return a, *b, torch.cond((x > 0).any() & (y > 0).all(), lambda x: x.argmax(), lambda x: x.argmin(), (x,))
+
+
+def loop_types(t):
+    @kind(lambda g: [(r(g, 2, 3, dtype=t), torch.tensor(n)) for n in (0, 1, 6)], name=f"loop_{str(t)[6:]}")
+    def _(x, n):
+        return while_loop(lambda i, a, seen: i < n, lambda i, a, seen: (i + 1, a * 3 + i.to(t), seen | (a > 2)), (torch.zeros((), dtype=i64), x, torch.zeros(2, 3, dtype=b1)))
+
+    @kind(lambda g: [(r(g, 2, dtype=t), r(g, 5, 2, dtype=t))], name=f"scan_{str(t)[6:]}")
+    def _(h, xs):
+        last, ys = scan(lambda h, x: (h + x, torch.maximum(h, x) * 2), h, xs)
+        back, zs = scan(lambda h, x: ({"a": h["a"] * 2 - x, "b": h["b"] + 1}, {"c": x + h["a"]}), {"a": h, "b": torch.zeros((), dtype=i64)}, xs, reverse=True)
+        return last, ys, back["a"], back["b"], zs["c"], associative_scan(lambda a, b: a + b, xs, 0, combine_mode="generic"), associative_scan(torch.minimum, xs, 0, reverse=True, combine_mode="generic")
+
+
+for t in (f16, bf16, i64, i32, i8, u8): loop_types(t)
+
+
+@kind(lambda g: [(r(g, 3, 4, 2), torch.tensor(n), r(g, 2)) for n in (0, 2)])
+def cond_in_scan_in_loop(xs, n, h):
+    def step(h, x):
+        h = torch.cond(x.sum() > 0, lambda h, x: h + x.sum(0), lambda h, x: h * 0.5 - x.mean(0), (h, x))
+        return h, h.sum()
+    def body(i, h, total):
+        last, sums = scan(step, h, xs)
+        return i + 1, last * 0.3, total + sums
+    return while_loop(lambda i, h, total: i < n, body, (torch.zeros((), dtype=i64), h, torch.zeros(3)))
+
+
+@kind(lambda g: [(few(g, 7), r(g, 3)), (torch.zeros(7, dtype=i64), r(g, 3))])
+def loop_over_found(x, h):
+    found = x.nonzero()[:, 0]
+    return while_loop(lambda i, h: i < x.count_nonzero(), lambda i, h: (i + 1, h * 0.5 + i), (torch.zeros((), dtype=i64), h)), found.sum(), x[found].sum()
+
+
+@kind(lambda g: [(r(g, 4, 3), r(g, 4, 2), r(g, 3))])
+def map_trees(x, y, w):
+    def row(leaves, w):
+        return {"s": (leaves["x"] * w).sum() + leaves["y"], "m": [leaves["x"].max(), leaves["y"].flip(0)]}
+    a = map_over(row, {"x": x, "y": y}, w)
+    return a["s"], *a["m"], map_over(lambda r, w: map_over(lambda e, w: e * w.sum() + w[0], r, w), x, w)
 
 
 # ---- state --------------------------------------------------------------------------------------------------------------------------------
@@ -613,6 +667,38 @@ def data_split(sizes, x):
     torch._check(a + b + c == 6)
     p, q, w = x.split([a, b, c])
     return p, q.sum(0), w * 2, torch.cat([w, q, p])
+
+
+@kind(lambda g: [(torch.tensor(k), torch.tensor(m), r(g, 10)) for k, m in ((3, 2), (1, 1), (5, 5), (2, 0))])
+def data_arithmetic(k, m, x):
+    a, b = k.item(), m.item()
+    torch._check(a >= 1)
+    torch._check(b >= 0)
+    torch._check(a <= 5)
+    torch._check(b <= a)
+    y = torch.arange(2 * a + b)
+    return y, torch.zeros(a, b + 1), x[b : b + a], torch.full((a * 2,), 1.5), y.reshape(1, -1) * a + b, torch.ones(a, 3).sum(0), x.narrow(0, b, a), x[a], torch.cat([y[:a], y[b:]]), x.expand(a, 10).sum(0), F.pad(x, (a, b)), x * (a / 2) + b // 2, torch.ones(b).sum(), (torch.arange(a)[:, None] @ torch.ones(1, 2, dtype=i64))
+
+
+@kind(lambda g: [(r(g, 6, 4), few(g, 6, 2)), (torch.zeros(6, 4), torch.zeros(6, 2, dtype=i64)), (torch.ones(6, 4), torch.arange(12).view(6, 2))])
+def data_masks(x, n):
+    keep = x > 0.3
+    rows = keep.any(1)
+    z = x.clone()
+    z[keep] = 0
+    z[rows] += 1
+    where = torch.where(n > 0)
+    u, inverse = torch.unique(n, dim=0, return_inverse=True)
+    v = torch.unique(x)
+    picked = x[rows]
+    sorted_rows = torch.sort(picked, dim=0, stable=True)[0]
+    return (z, *where, u, inverse, v, picked.t() @ picked, sorted_rows, picked.amax(1), F.linear(picked, torch.ones(2, 4)), torch.bincount(n.flatten().abs()), x[:, 0].repeat_interleave(n[:, 0].abs()), torch.stack([picked, picked], 1).flatten(0, 1), picked.unsqueeze(1).expand(-1, 2, -1).sum((0, 1)),
+            x.index_put((rows.nonzero()[:, 0],), torch.tensor(5.0)), torch.masked_select(x, rows[:, None]), torch.nonzero_static(n.flatten(), size=5, fill_value=-1), x.masked_scatter(keep, torch.arange(24.0)), n[n != 0].float().mean(), (n[n > 0] % 2).cumsum(0))
+
+
+@kind(lambda g: [(r(g, 5, 3), n, 0.5) for n in (2, 3, 7)], dims=(None, Dim.DYNAMIC, None))
+def number_inputs(x, n, scale):
+    return x * n, x.sum() + n // 2, torch.arange(n), torch.full((n, 2), scale), x.repeat(n, 1), x * scale
 
 
 # ---- symbolic sizes ----------------------------------------------------------------------------------------------------------------------
