@@ -156,6 +156,22 @@ static void round_bytes(ait_tensor *t) {
   for (int64_t i = 0; i < ait_tensor_count(t); ++i) x[i] = fmin(255, fmax(0, floor(x[i] + 0.5)));
 }
 
+/* torch and Pillow hold the weights of byte images in 16 bits: as many binary places as the largest one leaves. Taps that the border maps
+ * onto one element count as one. */
+static void quantise_weights(axis *a) {
+  double largest = 0;
+  for (int64_t o = 0; o < a->out; ++o) {
+    int64_t *index = a->index + o * a->taps;
+    double *w = a->weight + o * a->taps;
+    for (int64_t k = 1; k < a->taps; ++k)
+      if (index[k] == index[k - 1]) w[k] += w[k - 1], w[k - 1] = 0;
+    for (int64_t k = 0; k < a->taps; ++k) largest = fmax(largest, w[k]);
+  }
+  int places = 0;
+  while (places < 22 && floor(0.5 + ldexp(largest, places + 1)) < 32768) ++places;
+  for (int64_t i = 0; i < a->out * a->taps; ++i) a->weight[i] = ldexp(round(ldexp(a->weight[i], places)), -places);
+}
+
 typedef struct upsample_args {
   resample_mode mode;
   bool align, antialias;
@@ -181,6 +197,7 @@ static ait_status upsample(ait_ref_call *call, const upsample_args *u) {
     if (!status) status = axis_alloc(call, &a);
     if (!status && u->antialias) fill_axis_aa(&a, u->align, u->factor[i], u->mode);
     else if (!status) fill_axis(&a, u->mode, u->align, u->factor[i]);
+    if (!status && t->dtype == AIT_U8 && u->dims == 2 && (u->mode == LINEAR || u->mode == CUBIC)) quantise_weights(&a);
     if (!status) status = resample_dim(call, &x, d, &a);
     if (!status && t->dtype == AIT_U8) round_bytes(&x);
     axis_free(call, &a);

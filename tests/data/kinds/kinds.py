@@ -332,6 +332,15 @@ def coordinates(x, grid):
             F.interpolate((x * 20 + 100).to(u8), (4, 9), mode="nearest"))
 
 
+@kind(lambda g: [(torch.randint(0, 256, (1, 3, 17, 13), generator=g).to(u8), torch.randint(0, 256, (2, 5, 8, 9), generator=g).to(u8)), (torch.randint(0, 2, (1, 3, 17, 13), generator=g).to(u8) * 255, torch.zeros(2, 5, 8, 9, dtype=u8) + 255)])
+def images_of_bytes(x, y):
+    out = []
+    for mode in ("bilinear", "bicubic"):
+        for size in ((8, 6), (30, 20), (17, 7), (5, 13)):
+            out += [F.interpolate(x, size, mode=mode), F.interpolate(x, size, mode=mode, align_corners=True), F.interpolate(x, size, mode=mode, antialias=True), F.interpolate(y, size, mode=mode), F.interpolate(y, size, mode=mode, antialias=True)]
+    return (*out, F.interpolate(x, (8, 6), mode="nearest"), F.interpolate(x, (9, 20), mode="nearest-exact"))
+
+
 for t in (f16, bf16):
     @kind(lambda g, t=t: [(r(g, 2, 3, 6, 5, dtype=t),)], name=f"resize_{str(t)[6:]}")
     def _(x):
