@@ -6,6 +6,7 @@ static int ops_missing(const cli_args *args, const char *path) {
   char *text = NULL;
   ait_load_options options;
   ait_load_options_init(&options);
+  options.model_name = cli_option(args, "model-name");
   ait_status status = ait_ops_missing(path, &options, &text);
   struct json_object *o = cli_document(status, text, &code);
   if (!o) return code;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A model with a custom operator: custom_op_test.sh AIT APP PLUGIN DATA. The application and the plugin are examples/custom_op.
+# A model with a custom operator: custom_op_test.sh AIT APP PLUGIN DATA BACKEND-PLUGIN. The application and the plugin are examples/custom_op.
 set -u
 ait=$1 app=$2 plugin=$3 model=$4/pt2/golden/cust_t214.pt2
 work=$(mktemp -d "${TMPDIR:-/tmp}/ait-custom.XXXXXX") || exit 1
@@ -53,4 +53,7 @@ check 0 '^13$' "$app" tuned.ait
 check 3 "no plugin 'absent.so'" "$ait" ops --plugin absent.so
 echo text >text.so
 check 4 "cannot load plugin 'text.so'" "$ait" ops --plugin text.so
+# a backend from a plugin
+check 0 'never  *yes  *7 ' "$ait" backends --plugin "$5"
+check 3 "backend 'never' does not take this model: it takes nothing" "$ait" run "$4/models/digits/digits.pt2" --random 1 --plugin "$5" --backend never
 exit $bad
