@@ -173,6 +173,9 @@ static void what_is_refused(void **state) {
   m.weight.data_type = 8;
   refused(&m, AIT_CODE_UNSUPPORTED, "tensors of type string");
   model_init(&m, "Add");
+  m.weight.float_data = m.numbers, m.weight.n_float_data = 2;
+  refused(&m, AIT_CODE_INVALID_MODEL, "initializer 'w': its data stands twice: as raw_data and as typed numbers");
+  model_init(&m, "Add");
   m.opset.version = 1000;
   refused(&m, AIT_CODE_UNSUPPORTED, "operator set 1000 is newer than");
   model_init(&m, "Add");

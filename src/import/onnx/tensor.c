@@ -271,6 +271,11 @@ static ait_status read_shape(const Onnx__TensorProto *t, ait_weight *out, size_t
   return AIT_OK;
 }
 
+/* Readers of the two would see different numbers. */
+static bool has_typed(const Onnx__TensorProto *t) {
+  return t->n_float_data || t->n_double_data || t->n_int32_data || t->n_int64_data || t->n_uint64_data || t->n_string_data;
+}
+
 ait_status ox_tensor(ox_import *in, const Onnx__TensorProto *t, ait_weight *out) {
   size_t count;
   *out = (ait_weight){.dtype = ox_dtype(t->data_type)};
@@ -281,6 +286,8 @@ ait_status ox_tensor(ox_import *in, const Onnx__TensorProto *t, ait_weight *out)
   if (t->segment) return ait_error(AIT_CODE_UNSUPPORTED, "a tensor in segments");
   AIT_TRY(read_shape(t, out, &count));
   bool external = t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+  if ((external || t->has_raw_data) && has_typed(t))
+    return ait_error(AIT_CODE_INVALID_MODEL, "its data stands twice: as %s and as typed numbers", external ? "a file" : "raw_data");
   if (external) return place_external(in, t, count, out);
   if (t->has_raw_data) return place_raw(in, t, count, out);
   return place_typed(in, t, count, out);
