@@ -15,7 +15,7 @@ static bool optional_constant(const ait_graph *g, const ait_arg *a) {
   return a->kind == AIT_ARG_NONE || (ait_arg_is_tensor(g, a) && ait_is_constant(g, a->as.value));
 }
 
-/* A constant in double: every weight that comes out of this is rounded once. */
+/* A constant in double. */
 static ait_status in_double(batch_norm *b, const ait_arg *a, ait_arg *out) {
   uint32_t v;
   AIT_TRY(ait_emit_cast(&b->w, a->as.value, AIT_F64, &v));
@@ -84,16 +84,19 @@ static ait_status as_affine(batch_norm *b) {
   return replace(b, out);
 }
 
-/* The layer with other weights; its output channels are dimension `channel` of the weight. */
+/* The layer with other weights; its output channels are dimension `channel` of the weight. The scale is rounded first and the shift
+ * computed from what it became: a result that cancels with the mean then cancels as before. (Large weights are not copied in double for
+ * that.) */
 static ait_status into_layer(batch_norm *b, const ait_node *layer, int32_t channel) {
-  uint32_t scale, weight, bias, out;
+  uint32_t scale, shaped, weight, bias, out;
   const ait_value_info *w = &b->g->values[layer->args[1].as.value];
   ait_dtype dtype = w->dtype;
-  ait_arg args[9], exact;
-  AIT_TRY(emit_shaped(b, b->scale, channel, w->rank - 1 - channel, &scale));
-  AIT_TRY(in_double(b, &layer->args[1], &exact));
-  AIT_TRY(AIT_EMIT(&b->w, &weight, "mul", exact, ait_arg_value(scale)));
-  AIT_TRY(ait_emit_cast(&b->w, weight, dtype, &weight));
+  int32_t after = w->rank - 1 - channel;
+  ait_arg args[9];
+  AIT_TRY(ait_emit_cast(&b->w, b->scale, dtype, &scale));
+  AIT_TRY(emit_shaped(b, scale, channel, after, &shaped));
+  AIT_TRY(AIT_EMIT(&b->w, &weight, "mul", layer->args[1], ait_arg_value(shaped)));
+  AIT_TRY(ait_emit_cast(&b->w, scale, AIT_F64, &b->scale));
   AIT_TRY(emit_shift(b, &layer->args[2], &bias));
   AIT_TRY(ait_emit_cast(&b->w, bias, dtype, &bias));
   memcpy(args, layer->args, layer->arg_count * sizeof *args);
