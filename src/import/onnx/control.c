@@ -314,10 +314,15 @@ static ait_status emit_loop(ox_call *c, const carried *k, const body *b) {
   else AIT_TRY(ait_dim_unknown(c->g, &size));
   AIT_TRY(loop_results(c, k, b, size, infos, &count));
   uint32_t trip = ox_has(c, 0) ? c->inputs[0] : AIT_NO_INDEX, condition = ox_has(c, 1) ? c->inputs[1] : AIT_NO_INDEX;
-  return ox_raw_args(c, "onnx.Loop",
-                     OX_ARGS(graph_arg(b), V(trip), V(condition), ox_list_values(c, k->initial, k->count),
-                             ox_list_values(c, b->frame.outer_values, b->frame.capture_count)),
-                     infos, c->outputs, count);
+  AIT_TRY(ox_raw_args(c, "onnx.Loop",
+                      OX_ARGS(graph_arg(b), V(trip), V(condition), ox_list_values(c, k->initial, k->count),
+                              ox_list_values(c, b->frame.outer_values, b->frame.capture_count)),
+                      infos, c->outputs, count));
+  for (uint32_t i = 0; i < k->count; ++i) { /* what is known of sequences that the steps fill */
+    const ox_known *known = ox_get_known(&b->scope, b->outputs[k->first_output + i]);
+    if (known && known->element_rank) AIT_TRY(ox_set_known(c->s, c->outputs[i], &(ox_known){.element_rank = known->element_rank}));
+  }
+  return AIT_OK;
 }
 
 ait_status ox_build_loop(ox_call *c) {

@@ -25,7 +25,8 @@ typedef struct ox_known {
   int32_t rank;      /* 0 or 1 */
   uint32_t count;
   const ait_dim *dims;
-  int32_t narrow; /* TensorProto.DataType of elements narrower than a byte, which bytes stand for; or 0 */
+  int32_t narrow;       /* TensorProto.DataType of elements narrower than a byte, which bytes stand for; or 0 */
+  int32_t element_rank; /* of a sequence: the rank of its tensors + 1; 0: not known */
 } ox_known;
 
 typedef struct ox_opset {
