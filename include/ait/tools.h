@@ -13,6 +13,18 @@ extern "C" {
 /* Identity, inputs, outputs, states, module tree (calls, parameters, FLOPs, bytes), what each backend takes and the first reason why
  * not. model_path: .pt2 or .ait. options may be NULL. */
 AIT_API AIT_MUST_USE ait_status ait_inspect(const char *model_path, const ait_load_options *options, char **out_json);
+/* The same with more: given a roofline (ait_roofline_json), what bounds each module and the gain that fusion promises; given inputs, sizes
+ * are theirs and modules have the times of the backend `eager`. */
+typedef struct ait_inspect_options {
+  uint32_t struct_size;
+  const char *roofline_json; /* or NULL */
+  const ait_value *inputs;   /* one call; NULL: nothing is measured */
+  size_t input_count;
+  int32_t threads; /* for the measurement; 0: one */
+} ait_inspect_options;
+AIT_API void ait_inspect_options_init(ait_inspect_options *options);
+AIT_API AIT_MUST_USE ait_status ait_inspect_with(const char *model_path, const ait_load_options *load, const ait_inspect_options *options,
+                                                 char **out_json);
 /* Every "no" for a model: unmatched patterns, nodes on the portable path, fixed dimensions. filter: node name or module path prefix, or
  * NULL. */
 AIT_API AIT_MUST_USE ait_status ait_explain(const char *model_path, const char *filter, const ait_load_options *options, char **out_json);

@@ -1,5 +1,5 @@
 /* ait_inspect and ait_explain: what a model is, what each backend takes of it, and every "no". */
-#include "tune/cost.h"
+#include "tune/bound.h"
 #include "tune/put_json.h"
 #include "tune/tune.h"
 #include <stdio.h>
@@ -86,19 +86,38 @@ static void put_symbols(ait_text *t, const ait_graph *g) {
 }
 
 /* ---- module tree -----------------------------------------------------------------------------------------------------------------*/
-static void put_modules(ait_text *t, const ait_graph *g, const ait_module_sum *sums) {
+typedef struct survey {
+  const ait_graph *g;
+  int64_t *symbols;
+  ait_module_sum *sums, total;
+  bool has_roofline;
+  ait_roofline roofline;
+  ait_module_bound *bounds; /* one for each module, and one for all */
+  double *seconds;          /* the same; NULL: not measured */
+} survey;
+
+static void put_bound(ait_text *t, bool *first, const ait_module_bound *b) {
+  ait_put_double(t, first, "roof_s", ait_bound_total(b));
+  ait_put_string(t, first, "bound_by", ait_bound_text(ait_bound_main(b)));
+}
+
+static void put_modules(ait_text *t, const survey *s) {
   ait_text_printf(t, "[");
-  for (size_t m = 0; m < g->module_count; ++m) {
+  for (size_t m = 0; m < s->g->module_count; ++m) {
+    const ait_module_sum *sum = &s->sums[m];
     bool first = true;
     ait_text_printf(t, "%s\n    {", m ? "," : "");
-    ait_put_string(t, &first, "path", g->modules[m].path);
-    ait_put_string(t, &first, "type", g->modules[m].type);
-    ait_put_int(t, &first, "calls", g->modules[m].calls);
-    ait_put_double(t, &first, "parameters", sums[m].parameters);
-    ait_put_double(t, &first, "parameter_bytes", sums[m].parameter_bytes);
-    ait_put_double(t, &first, "flops", sums[m].flops);
-    ait_put_double(t, &first, "bytes", sums[m].bytes);
-    ait_put_int(t, &first, "nodes", sums[m].nodes);
+    ait_put_string(t, &first, "path", s->g->modules[m].path);
+    ait_put_string(t, &first, "type", s->g->modules[m].type);
+    ait_put_int(t, &first, "calls", s->g->modules[m].calls);
+    ait_put_double(t, &first, "parameters", sum->parameters);
+    ait_put_double(t, &first, "parameter_bytes", sum->parameter_bytes);
+    ait_put_double(t, &first, "flops", sum->flops);
+    ait_put_double(t, &first, "bytes", sum->bytes);
+    ait_put_double(t, &first, "flops_per_byte", sum->bytes > 0 ? sum->flops / sum->bytes : 0);
+    ait_put_int(t, &first, "nodes", sum->nodes);
+    if (s->has_roofline) put_bound(t, &first, &s->bounds[m]);
+    if (s->seconds) ait_put_double(t, &first, "seconds", s->seconds[m]);
     ait_text_printf(t, "}");
   }
   ait_text_printf(t, "]");
@@ -110,8 +129,8 @@ enum { NOTE_LIMIT = 4096 };
 typedef struct note_sink {
   ait_text *t;
   const char *filter;
-  bool any;
-  const ait_region *region;
+  bool any, filter_known;
+  const ait_graph *raw; /* to find the modules of nodes that passes name */
 } note_sink;
 
 static bool wanted(const note_sink *s, const char *node, const char *module) {
@@ -132,14 +151,50 @@ static void put_note(note_sink *s, const char *source, const char *code, const c
   ait_text_printf(s->t, "}");
 }
 
+static const char *module_of(const ait_graph *g, const char *node) {
+  for (const ait_node *n = g->first; n && node; n = n->next)
+    if (n->name && !strcmp(n->name, node)) return n->module == AIT_NO_INDEX ? "" : g->modules[n->module].path;
+  return "";
+}
+
 static void pass_note(void *ctx, const char *pass, const char *code, const char *node, const char *text) {
+  note_sink *s = ctx;
   char source[64];
   snprintf(source, sizeof source, "pass %s", pass);
-  put_note(ctx, source, code, node, NULL, text);
+  put_note(s, source, code, node, module_of(s->raw, node), text);
+}
+
+/* What a backend takes before anything is built: nodes that no note names. */
+typedef struct coverage {
+  uint32_t nodes, covered;
+  double flops, covered_flops;
+} coverage;
+
+static ait_status count_coverage(const ait_graph *g, const ait_support *support, coverage *out) {
+  ait_allocator a = ait_allocator_default();
+  bool *noted = ait_alloc_zero(a, g->node_count + 1, 1);
+  int64_t *symbols = ait_cost_symbols(g, a);
+  uint32_t i = 0;
+  bool whole = false; /* a note on the whole graph */
+  ait_status status = noted && symbols ? AIT_OK : AIT_OOM();
+  for (uint32_t k = 0; status == AIT_OK && k < support->note_count; ++k)
+    if (support->notes[k].node < g->node_count) noted[support->notes[k].node] = true;
+    else whole = true;
+  for (const ait_node *n = g->first; status == AIT_OK && n; n = n->next, ++i) {
+    double flops = ait_node_cost(g, n, symbols).flops;
+    bool covered = !noted[i] && !(whole && !support->supported);
+    ++out->nodes;
+    out->covered += covered;
+    out->flops += flops;
+    out->covered_flops += covered ? flops : 0;
+  }
+  ait_free(a, symbols, symbols ? (g->root->symbol_count + 1) * sizeof *symbols : 0);
+  ait_free(a, noted, g->node_count + 1);
+  return status;
 }
 
 /* What one backend says of the model. notes may be NULL. */
-static ait_status ask_backend(const ait_graph *raw, const ait_backend *backend, note_sink *sink, ait_support *out, uint32_t *out_nodes) {
+static ait_status ask_backend(const ait_graph *raw, const ait_backend *backend, note_sink *sink, ait_support *out, coverage *out_coverage) {
   ait_allocator a = ait_allocator_default();
   ait_graph *graph = NULL;
   ait_region *region = NULL;
@@ -149,7 +204,9 @@ static ait_status ask_backend(const ait_graph *raw, const ait_backend *backend, 
   if (status == AIT_OK) status = ait_graph_region(graph, a, &region);
   ait_onnx_bridge_connect();
   if (status == AIT_OK) status = backend->supports(region, out);
-  if (status == AIT_OK) *out_nodes = region->node_count;
+  if (status == AIT_OK) status = count_coverage(graph, out, out_coverage);
+  for (uint32_t i = 0; sink && sink->filter && region && i < region->node_count; ++i)
+    sink->filter_known |= !strcmp(region->nodes[i].name, sink->filter);
   char source[64];
   snprintf(source, sizeof source, "backend %s", backend->name);
   for (uint32_t i = 0; sink && status == AIT_OK && i < out->note_count; ++i) {
@@ -179,13 +236,15 @@ static ait_status put_backends(ait_text *t, const ait_graph *raw) {
   for (size_t i = 0; status == AIT_OK && i < ait_backend_count(); ++i) {
     const ait_backend *b = ait_backend_at(i);
     ait_support support = {.notes = notes, .note_capacity = NOTE_LIMIT};
-    uint32_t nodes = 0;
-    status = ask_backend(raw, b, NULL, &support, &nodes);
+    coverage c = {0};
+    status = ask_backend(raw, b, NULL, &support, &c);
     bool first = true;
     ait_text_printf(t, "%s\n    {", i ? "," : "");
     ait_put_string(t, &first, "name", b->name);
     ait_put_bool(t, &first, "supported", support.supported);
-    ait_put_int(t, &first, "nodes", nodes);
+    ait_put_int(t, &first, "nodes", c.nodes);
+    ait_put_int(t, &first, "covered_nodes", c.covered);
+    if (c.flops > 0) ait_put_double(t, &first, "covered_flops", c.covered_flops / c.flops);
     ait_put_int(t, &first, "noted", support.note_count);
     ait_put_string(t, &first, "first_reason", support.note_count ? notes[0].reason : "");
     ait_text_printf(t, "}");
@@ -196,57 +255,124 @@ static ait_status put_backends(ait_text *t, const ait_graph *raw) {
 }
 
 /* ---- the documents ---------------------------------------------------------------------------------------------------------------*/
-static ait_status inspect_graph(ait_text *t, const char *path, const ait_graph *raw) {
+static ait_status bind_sizes(const ait_graph *g, const ait_inspect_options *o, int64_t *symbols) {
+  ait_region *region;
+  if (!o->inputs) return AIT_OK;
+  AIT_TRY(ait_graph_region(g, ait_allocator_default(), &region));
+  ait_status status = ait_bind_inputs(region, o->inputs, o->input_count, symbols);
+  ait_graph_region_destroy(ait_allocator_default(), region);
+  return status;
+}
+
+static ait_status make_survey(survey *s, const ait_graph *raw, const ait_inspect_options *o) {
   ait_allocator a = ait_allocator_default();
+  size_t n = s->g->module_count + 1;
+  s->sums = ait_alloc_zero(a, n * sizeof *s->sums, _Alignof(ait_module_sum));
+  s->bounds = ait_alloc_zero(a, n * sizeof *s->bounds, _Alignof(ait_module_bound));
+  s->symbols = ait_cost_symbols(s->g, a);
+  if (!s->sums || !s->bounds || !s->symbols) return AIT_OOM();
+  AIT_TRY(bind_sizes(s->g, o, s->symbols));
+  ait_module_sums(s->g, s->symbols, s->sums, &s->total);
+  s->has_roofline = ait_roofline_read(o->roofline_json, &s->roofline);
+  if (s->has_roofline) ait_bound_modules(s->g, s->symbols, &s->roofline, s->bounds);
+  if (!o->inputs) return AIT_OK;
+  s->seconds = ait_alloc_zero(a, n * sizeof *s->seconds, _Alignof(double));
+  if (!s->seconds) return AIT_OOM();
+  return ait_measure_modules(raw, s->g, o->inputs, o->input_count, o->threads, s->seconds);
+}
+
+static void free_survey(survey *s) {
+  ait_allocator a = ait_allocator_default();
+  size_t n = s->g->module_count + 1;
+  ait_free(a, s->sums, n * sizeof *s->sums);
+  ait_free(a, s->bounds, n * sizeof *s->bounds);
+  ait_free(a, s->seconds, n * sizeof *s->seconds);
+  ait_free(a, s->symbols, s->symbols ? (s->g->root->symbol_count + 1) * sizeof *s->symbols : 0);
+}
+
+/* The least time of the baseline's nodes against that of the core graph with everything element-wise joined to what is before it. */
+static ait_status put_prediction(ait_text *t, const ait_graph *raw, const survey *s, const ait_inspect_options *o) {
+  ait_allocator a = ait_allocator_default();
+  ait_build_request request = {.allocator = a, .backend = ait_backend_find("native"), .cpu_mask = UINT64_MAX};
+  const ait_module_bound *all = &s->bounds[s->g->module_count];
   ait_graph *core = NULL;
-  ait_build_request request = {.allocator = a, .backend = ait_backend_find("eager"), .cpu_mask = UINT64_MAX};
-  ait_status status = request.backend ? ait_plan_lower(raw, &request, &core) : AIT_OK;
-  if (status != AIT_OK) ait_status_free(status); /* work is then counted on the raw graph */
-  const ait_graph *g = core ? core : raw;
-  ait_module_sum *sums = ait_alloc_zero(a, (g->module_count + 1) * sizeof *sums, _Alignof(ait_module_sum)), total = {0};
-  int64_t *symbols = ait_cost_symbols(g, a);
-  status = sums && symbols ? AIT_OK : AIT_OOM();
+  double before = ait_bound_total(all), after = 0;
   bool first = true;
-  if (status == AIT_OK) {
-    ait_module_sums(g, symbols, sums, &total);
-    ait_text_printf(t, "{\n  ");
-    ait_put_string(t, &first, "file", path);
-    ait_put_string(t, &first, "name", raw->name);
-    ait_put_string(t, &first, "producer", raw->producer);
-    ait_put_int(t, &first, "nodes", (int64_t)raw->node_count);
-    ait_put_double(t, &first, "weight_bytes", ait_graph_weight_bytes(raw));
-    ait_put_double(t, &first, "flops", total.flops);
-    ait_put_double(t, &first, "bytes", total.bytes);
-    ait_text_printf(t, ",\n  \"inputs\": ");
-    put_inputs(t, raw);
-    ait_text_printf(t, ",\n  \"outputs\": ");
-    put_outputs(t, raw);
-    ait_text_printf(t, ",\n  \"symbols\": ");
-    put_symbols(t, raw);
-    ait_text_printf(t, ",\n  \"modules\": ");
-    put_modules(t, g, sums);
-    ait_text_printf(t, ",\n  \"backends\": ");
-    status = put_backends(t, raw);
-    ait_text_printf(t, "\n}\n");
-  }
-  ait_free(a, symbols, (g->root->symbol_count + 1) * sizeof *symbols);
-  ait_free(a, sums, (g->module_count + 1) * sizeof *sums);
+  ait_status status = request.backend ? ait_plan_lower(raw, &request, &core) : AIT_OK;
+  if (status != AIT_OK && ait_status_code(status) == AIT_CODE_UNSUPPORTED) ait_status_free(status), status = AIT_OK;
+  int64_t *symbols = core ? ait_cost_symbols(core, a) : NULL;
+  if (status == AIT_OK && core) status = symbols ? bind_sizes(core, o, symbols) : AIT_OOM();
+  if (status == AIT_OK && core) status = ait_bound_fused(core, symbols, &s->roofline, &after);
+  ait_text_printf(t, ",\n  \"roofline\": ");
+  ait_roofline_put(t, &s->roofline);
+  ait_text_printf(t, ",\n  ");
+  put_bound(t, &first, all);
+  if (after > 0) ait_put_double(t, &first, "fused_roof_s", after);
+  if (after > 0) ait_put_double(t, &first, "predicted_gain", before / after);
+  ait_free(a, symbols, symbols ? (core->root->symbol_count + 1) * sizeof *symbols : 0);
   ait_graph_destroy(core);
   return status;
 }
 
-ait_status ait_inspect(const char *path, const ait_load_options *options, char **out) {
+static ait_status put_survey(ait_text *t, const char *path, const ait_graph *raw, const survey *s, const ait_inspect_options *o) {
+  bool first = true;
+  ait_text_printf(t, "{\n  ");
+  ait_put_string(t, &first, "file", path);
+  ait_put_string(t, &first, "name", raw->name);
+  ait_put_string(t, &first, "producer", raw->producer);
+  ait_put_int(t, &first, "nodes", (int64_t)raw->node_count);
+  ait_put_double(t, &first, "weight_bytes", ait_graph_weight_bytes(raw));
+  ait_put_double(t, &first, "flops", s->total.flops);
+  ait_put_double(t, &first, "bytes", s->total.bytes);
+  ait_put_double(t, &first, "flops_per_byte", s->total.bytes > 0 ? s->total.flops / s->total.bytes : 0);
+  if (s->seconds) ait_put_double(t, &first, "seconds", s->seconds[s->g->module_count]);
+  if (s->has_roofline) AIT_TRY(put_prediction(t, raw, s, o));
+  ait_text_printf(t, ",\n  \"inputs\": ");
+  put_inputs(t, raw);
+  ait_text_printf(t, ",\n  \"outputs\": ");
+  put_outputs(t, raw);
+  ait_text_printf(t, ",\n  \"symbols\": ");
+  put_symbols(t, raw);
+  ait_text_printf(t, ",\n  \"modules\": ");
+  put_modules(t, s);
+  ait_text_printf(t, ",\n  \"backends\": ");
+  AIT_TRY(put_backends(t, raw));
+  ait_text_printf(t, "\n}\n");
+  return AIT_OK;
+}
+
+static ait_status inspect_graph(ait_text *t, const char *path, const ait_graph *raw, const ait_inspect_options *o) {
+  ait_graph *core = NULL;
+  ait_build_request request = {.allocator = ait_allocator_default(), .backend = ait_backend_find("eager"), .cpu_mask = UINT64_MAX};
+  ait_status status = request.backend ? ait_plan_lower(raw, &request, &core) : AIT_OK;
+  if (status != AIT_OK) ait_status_free(status); /* work is then counted on the raw graph */
+  survey s = {.g = core ? core : raw};
+  status = make_survey(&s, raw, o);
+  if (status == AIT_OK) status = put_survey(t, path, raw, &s, o);
+  free_survey(&s);
+  ait_graph_destroy(core);
+  return status;
+}
+
+void ait_inspect_options_init(ait_inspect_options *options) { *options = (ait_inspect_options){.struct_size = sizeof *options}; }
+
+ait_status ait_inspect_with(const char *path, const ait_load_options *load, const ait_inspect_options *options, char **out) {
+  ait_inspect_options o;
   ait_graph *graph = NULL;
   ait_text t;
   *out = NULL;
+  ait_inspect_options_init(&o);
+  if (options) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
   ait_text_init(&t, ait_allocator_default());
-  ait_status status = ait_graph_open(path, options, &graph);
-  if (status == AIT_OK) status = inspect_graph(&t, path, graph);
+  ait_status status = ait_graph_open(path, load, &graph);
+  if (status == AIT_OK) status = inspect_graph(&t, path, graph, &o);
   ait_graph_destroy(graph);
   if (status == AIT_OK) return ait_put_finish(&t, out);
   ait_text_deinit(&t);
   return ait_file_context(status, "inspect", path);
 }
+
+ait_status ait_inspect(const char *path, const ait_load_options *options, char **out) { return ait_inspect_with(path, options, NULL, out); }
 
 /* Dimensions of inputs: fixed or dynamic, and why. */
 static void explain_dimensions(note_sink *s, const ait_graph *g) {
@@ -267,6 +393,16 @@ static void explain_dimensions(note_sink *s, const ait_graph *g) {
   }
 }
 
+static bool names_something(const ait_graph *g, const char *filter) {
+  for (const ait_node *n = g->first; n; n = n->next)
+    if (n->name && !strcmp(n->name, filter)) return true;
+  for (size_t m = 0; m < g->module_count; ++m)
+    if (ait_module_inside(g->modules[m].path, filter)) return true;
+  for (size_t i = 0; i < g->input_count; ++i)
+    if (!strcmp(g->inputs[i].name, filter)) return true;
+  return false;
+}
+
 ait_status ait_explain(const char *path, const char *filter, const ait_load_options *options, char **out) {
   ait_graph *graph = NULL;
   ait_text t;
@@ -276,12 +412,16 @@ ait_status ait_explain(const char *path, const char *filter, const ait_load_opti
   ait_support_note *notes = ait_alloc(ait_allocator_default(), NOTE_LIMIT * sizeof *notes, _Alignof(ait_support_note));
   ait_status status = notes ? ait_graph_open(path, options, &graph) : AIT_OOM();
   ait_text_printf(&t, "{\"notes\": [");
+  sink.raw = graph;
   if (status == AIT_OK) explain_dimensions(&sink, graph);
   for (size_t i = 0; status == AIT_OK && i < ait_backend_count(); ++i) {
     ait_support support = {.notes = notes, .note_capacity = NOTE_LIMIT};
-    uint32_t nodes;
-    status = ask_backend(graph, ait_backend_at(i), &sink, &support, &nodes);
+    coverage c = {0};
+    status = ask_backend(graph, ait_backend_at(i), &sink, &support, &c);
   }
+  if (status == AIT_OK && filter && !sink.filter_known && !names_something(graph, filter))
+    status = ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "the model has no node, module or input '%s'", filter),
+                            "'ait inspect --depth 99' shows the modules, 'ait opt' the nodes");
   ait_text_printf(&t, "]}\n");
   ait_graph_destroy(graph);
   ait_free(ait_allocator_default(), notes, NOTE_LIMIT * sizeof *notes);

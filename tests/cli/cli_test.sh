@@ -118,6 +118,7 @@ usage_part() {
 
 models_part() {
   expect 0 inspect "$digits"
+  says err 'measuring what this machine can do'
   narrow out
   says out 'float32 \[s40, 1, 8, 8\]'
   expect 0 inspect "$digits" --json
@@ -126,7 +127,33 @@ models_part() {
   expect 0 inspect "$digits" --json=file.json
   [ -s out ] && fail "--json=FILE prints, too"
   cmp -s first file.json || fail "--json and --json=FILE differ"
+  # what bounds it: measured once, then from the cache folder; times of modules where there are inputs
+  ls cache/ait/roofline-*-1.json >/dev/null || fail "the roofline was not kept"
+  expect 0 inspect "$digits"
+  lacks err 'measuring'
+  narrow out
+  says out '^bound by '
+  says out 'middle .* 55.0% *arithmetic'
+  says out '^native .*11/11 *100%'
+  expect 0 inspect "$digits" --no-roofline
+  lacks out '^bound by '
+  expect 0 inspect "$digits" -d "$images"
+  narrow out
+  says out '(root) .* [mun]*s  *100.0%'
+  expect 2 inspect "$digits" --threads=0
+  echo '{"broken' >"$(ls cache/ait/roofline-*-1.json)"
+  expect 0 inspect "$digits"
+  says err 'measuring'
   expect 0 explain "$digits"
+  narrow out
+  says out '^dimension'
+  says out 'image: dimension 1 is fixed at 1'
+  expect 0 explain "$digits" image
+  expect 0 explain "$digits" middle
+  says out 'nothing was declined there'
+  expect 3 explain "$digits" nosuch
+  error_form
+  hinted
   expect 0 explain "$digits" --json
   json out
   expect 0 opt "$digits"
