@@ -145,6 +145,10 @@ static ait_status invert(functionaliser *f, const ait_node *view, uint32_t paren
     ait_arg args[4] = {ait_arg_value(parent_now), ait_arg_value(value), a[1], a[2]};
     return emit_raw(f, "aten.select_scatter", args, 4, parent, out);
   }
+  if (!strcmp(op, "aten.diagonal")) {
+    ait_arg args[5] = {ait_arg_value(parent_now), ait_arg_value(value), a[1], a[2], a[3]};
+    return emit_raw(f, "aten.diagonal_scatter", args, 5, parent, out);
+  }
   return refuse(f, view, "something writes through this view, which has no inverse");
 }
 

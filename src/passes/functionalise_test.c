@@ -60,6 +60,13 @@ static void views_that_overlap(void **state) {
         "%c\noutput user 1 \"r\" = %r\n");
 }
 
+static void diagonals(void **state) {
+  AIT_UNUSED(state);
+  check(HEAD X "input %k: float32[4, 6] user 1 \"k\"\n%c: float32[4, 6] = aten.clone(%k)\n%d: float32[4] = aten.diagonal(%c, 1)\n"
+               "%a: float32[4] = inplace aten.add.Tensor(%d, 7)\n%e: float32[4, 6] = aten.neg(%c)\noutput user 0 \"y\" = %c\n"
+               "output user 1 \"e\" = %e\noutput user 2 \"d\" = %d\noutput user 3 \"x\" = %x\n");
+}
+
 static void state_and_inputs(void **state) {
   AIT_UNUSED(state);
   check(HEAD X STATE "%a: float32[4, 6] = inplace aten.add.Tensor(%b, 1)\n%v: float32[6] = aten.select.int(%b, 0, 1)\n"
@@ -189,6 +196,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(writes_through_views),
       cmocka_unit_test(views_that_overlap),
+      cmocka_unit_test(diagonals),
       cmocka_unit_test(state_and_inputs),
       cmocka_unit_test(refusals),
       cmocka_unit_test(shared_storage_is_refused),

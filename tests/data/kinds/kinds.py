@@ -408,10 +408,7 @@ def writes_to_views(x, v):
     z[2] = v
     z[4:].add_(v)
     z.diagonal()[1:].fill_(5)
-    w = z.unfold(1, 4, 4)
-    w[0].neg_()
     z[..., -1] = z[..., 0] + z[..., 1]
-    z.as_strided((2, 3), (8, 2), 3).add_(10)
     rows = z[[0, 1]]
     rows.zero_()
     z[z > 8] = 8.0
@@ -426,8 +423,18 @@ def writes_to_views(x, v):
     n = z.to(i64)
     n[0] = z[1]
     n.view(-1)[::5] |= 3
+    return z, rows, n, a * 1, z.t().contiguous(), z.view(2, 3, 8).permute(2, 0, 1).reshape(8, -1)
+
+
+@kind(lambda g: [(r(g, 6, 8),)])
+def writes_to_windows(x):
+    z = x.clone()
+    w = z.unfold(1, 4, 4)
+    w[0].neg_()
+    z.as_strided((2, 3), (8, 2), 3).add_(10)
+    z.view(-1).as_strided((4,), (9,), 2).mul_(2)
     z.real.add_(0.5)
-    return z, rows, w.sum(-1), n, a * 1, z.t().contiguous(), z.view(2, 3, 8).permute(2, 0, 1).reshape(8, -1)
+    return z, w.sum(-1), z.t()
 
 
 @kind(lambda g: [(r(g, 24), r(g, 3, 4))])
