@@ -756,7 +756,8 @@ static bool make_attention(gf_gen *g, const char *op) {
   if (rank == 4 && gf_size(g, q, 1, &heads) && heads > 1 && chance(g, 30)) shape[1] = gf_const(g, heads % 2 ? 1 : heads / 2);
   memcpy(wide, shape, sizeof wide);
   if (chance(g, 30)) wide[rank - 1] = gf_const(g, gf_some_size(g));
-  gf_value *k = gf_input(g, smooth(g), 0, info->dtype, rank, shape, false), *v = gf_input(g, smooth(g), 0, info->dtype, rank, wide, false),
+  /* never infinite: whether a masked key counts as zero times its value is not promised */
+  gf_value *k = gf_input(g, 's', 0, info->dtype, rank, shape, false), *v = gf_input(g, 's', 0, info->dtype, rank, wide, false),
            *mask = NULL;
   NEED(k && v);
   if (!causal && chance(g, 40)) {
