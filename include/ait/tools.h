@@ -89,6 +89,16 @@ typedef struct ait_debug_options {
 AIT_API void ait_debug_options_init(ait_debug_options *options);
 AIT_API AIT_MUST_USE ait_status ait_debug(const char *model_path, const ait_load_options *load, const ait_value *inputs, size_t input_count,
                                           const ait_debug_options *options, char **out_json);
+/* What lies in an .ait, and, unless folder is NULL, all of it into a folder that is made (or is empty): manifest.json, graph.bin, the graph
+ * as text, the weights as one file, plans, samples. Names in the file are relative and without "..": nothing is written outside. */
+typedef struct ait_unpack_options {
+  uint32_t struct_size;
+  const ait_keys *keys;
+  bool require_signature;
+  bool npz; /* weights.npz (small floats become float32) instead of weights.safetensors */
+} ait_unpack_options;
+AIT_API void ait_unpack_options_init(ait_unpack_options *options);
+AIT_API AIT_MUST_USE ait_status ait_unpack(const char *path, const char *folder, const ait_unpack_options *options, char **out_json);
 /* This machine: CPU, features, caches, cores, as JSON. */
 AIT_API AIT_MUST_USE ait_status ait_machine(char **out_json);
 /* This machine's roofline with that many threads (0: all that this process may use), measured for about `seconds` (0: 0.5): what the native

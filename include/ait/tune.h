@@ -43,6 +43,10 @@ typedef struct ait_tune_options {
   const char *const *module_backends; /* "MODULE=BACKEND", NULL-terminated: that module runs on that backend, whatever is fastest; NULL */
   const volatile bool *cancel;        /* set from a signal handler: stops after the running trial with `cancelled` */
   const char *weights;                /* as in ait_load_options */
+  const ait_keys *keys;               /* borrowed */
+  bool append;                        /* OUT_PATH exists and holds this model: its plans stay, and the new one joins them */
+  bool embed_samples;                 /* the samples go into the file, as samples/<call>/<input>.npy; else nothing of the data does */
+  const char *sign_key;               /* signs the result, as ait_sign; NULL: not signed */
 } ait_tune_options;
 AIT_API void ait_tune_options_init(ait_tune_options *options);
 
@@ -50,6 +54,19 @@ AIT_API void ait_tune_options_init(ait_tune_options *options);
  * ait_string_free, set also when nothing valid was found (status mismatch then). May be NULL. */
 AIT_API AIT_MUST_USE ait_status ait_tune(const char *model_path, const char *out_path, const ait_sample *samples, size_t sample_count,
                                          const ait_tune_options *options, char **out_report);
+/* ---- records of trials: SQLite files, safe under tuners at work ------------------------------------------------------------------------
+ * Recorded trials are believed as if they had been run here: merge those of people whom you trust. *out_json (may be NULL): counts.
+ * Errors: not-found; invalid-argument (no record, or damaged: nothing of that file is taken); incompatible (of a later version); io. */
+/* A copy in one file, without a log beside it. */
+AIT_API AIT_MUST_USE ait_status ait_record_export(const char *path, const char *out_path, char **out_json);
+/* The trials of others into the record at path, which is made when missing. What both know: the newer counts. */
+AIT_API AIT_MUST_USE ait_status ait_record_merge(const char *path, const char *const *from, size_t count, char **out_json);
+typedef struct ait_record_prune_options {
+  double older_seconds; /* remove what is older; 0: no limit */
+  bool other_builds;    /* remove what another build of ait measured: this one does not reuse it */
+} ait_record_prune_options;
+AIT_API AIT_MUST_USE ait_status ait_record_prune(const char *path, const ait_record_prune_options *options, char **out_json);
+
 AIT_API void ait_string_free(char *text);
 
 #ifdef __cplusplus

@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "tensor/tensor.h"
 #include <ait/backend.h>
+#include <ait/keys.h>
 
 /* ---- plan: what the tuner decided, what the runtime runs ------------------------------------------------------------------------*/
 /* One step runs one region on one backend. Values between steps are numbered; inputs[i] is the plan value for region input i
@@ -26,7 +27,10 @@ typedef struct ait_plan_step {
 
 typedef struct ait_plan {
   ait_allocator allocator;
-  char *target;        /* machine fingerprint, "x86-64-avx2" */
+  char *target;       /* CPU features, "sse2,avx2" */
+  char *machine;      /* where it was tuned, "AMD EPYC …"; NULL: not said */
+  const char *report; /* the tuner's report of this plan, JSON, not ended by NUL; borrowed; NULL: the file's own is of this plan, too */
+  size_t report_size;
   uint64_t cpu_needed; /* features that the blobs use */
   int32_t threads;     /* what it was tuned for */
   uint32_t value_count, step_count;
@@ -46,6 +50,7 @@ ait_status ait_region_interface(ait_allocator a, const ait_region *region, ait_r
 #define AIT_ENTRY_MANIFEST "manifest.json"
 #define AIT_ENTRY_GRAPH "graph.bin"
 #define AIT_ENTRY_WEIGHTS "weights.json"
+#define AIT_ENTRY_SIGNATURE "SIGNATURE"
 #define AIT_ENTRY_SUMS "CHECKSUMS"
 #define AIT_ENTRY_SHA256 "SHA256SUMS"
 
@@ -53,9 +58,18 @@ typedef struct ait_artifact_writer ait_artifact_writer;
 ait_status ait_artifact_create(ait_allocator a, const char *path, ait_artifact_writer **out) AIT_MUST_USE;
 /* align: a power of two, at most 4096. Entries under weights/ and targets/ are bulk: checked by the fast sum on load. */
 ait_status ait_artifact_add(ait_artifact_writer *w, const char *entry, const void *data, size_t size, size_t align) AIT_MUST_USE;
+/* Adds SIGNATURE, over everything added before: nothing but ait_artifact_finish may follow. */
+struct ait_private_key;
+ait_status ait_artifact_add_signature(ait_artifact_writer *w, const struct ait_private_key *key) AIT_MUST_USE;
 /* Adds CHECKSUMS, SHA256SUMS, the directory, and commits. Entries are written in the order added. */
 ait_status ait_artifact_finish(ait_artifact_writer *w) AIT_MUST_USE;
 void ait_artifact_writer_destroy(ait_artifact_writer *w); /* aborts when not finished; takes NULL */
+
+typedef struct ait_artifact_extra {
+  const char *name;
+  const void *data;
+  size_t size;
+} ait_artifact_extra;
 
 /* Everything of a model at once: portable region, weights, plans, manifest text (see docs/format.md for its fields). */
 typedef struct ait_artifact_content {
@@ -66,6 +80,9 @@ typedef struct ait_artifact_content {
   const char *report_json; /* tuner's record: goes into the manifest under "tuning"; NULL: none */
   const char *producer;    /* "torch 2.13.0" */
   const char *model_name;
+  const struct ait_private_key *signer; /* NULL: not signed */
+  const ait_artifact_extra *extras;     /* entries that no reader needs: samples */
+  size_t extra_count;
 } ait_artifact_content;
 ait_status ait_artifact_write(ait_allocator a, const char *path, const ait_artifact_content *content) AIT_MUST_USE;
 
@@ -74,19 +91,29 @@ typedef struct ait_artifact ait_artifact; /* mapped; immutable, counted, thread-
 typedef struct ait_artifact_open_options {
   bool skip_bulk_checksum; /* weights and blobs are taken as they are; all else is always checked */
   int32_t threads;         /* that may check the bulk, the caller's included; 0 or 1: only the caller's */
+  const ait_keys *keys;    /* whose signatures are trusted; NULL: nobody's */
+  bool require_signature;  /* by a trusted key */
 } ait_artifact_open_options;
-/* options may be NULL. Errors are "cannot load 'x.ait': …" and name the entry: invalid-model (damaged), incompatible (newer), io,
- * not-found, out-of-memory. */
+/* options may be NULL. A signature that is not right is refused. A signed file is checked by SHA-256 throughout when keys are given or a
+ * signature is required, whatever skip_bulk_checksum says: without that "trusted" would say nothing of the weights. Errors are "cannot load
+ * 'x.ait': …" and name the entry: invalid-model (damaged, or no signature where one is required), unavailable (signed by an unknown key
+ * where a trusted one is required), incompatible (newer), io, not-found, out-of-memory. */
 ait_status ait_artifact_open(ait_allocator a, const char *path, const ait_artifact_open_options *options, ait_artifact **out) AIT_MUST_USE;
 ait_artifact *ait_artifact_retain(ait_artifact *artifact);
-void ait_artifact_release(ait_artifact *artifact); /* takes NULL */
+void ait_artifact_release(ait_artifact *artifact);                  /* takes NULL */
+ait_signature ait_artifact_signature(const ait_artifact *artifact); /* texts live as long as the artifact */
 /* SHA-256 of every entry, the bulk included: for `ait verify`, before signing, appending and unpacking. */
 ait_status ait_artifact_verify(const ait_artifact *artifact) AIT_MUST_USE;
 /* A mapped entry; NULL when there is none of that name. */
 const void *ait_artifact_entry(const ait_artifact *artifact, const char *name, size_t *out_size);
 size_t ait_artifact_entry_count(const ait_artifact *artifact);
 const char *ait_artifact_entry_name(const ait_artifact *artifact, size_t index);
+bool ait_entry_is_bulk(const char *name); /* weights and blobs: aligned to pages, checked by the fast sum */
+/* From one file into another, as it is. sign.c */
+ait_status ait_artifact_copy_entry(ait_artifact_writer *w, const ait_artifact *from, const char *name) AIT_MUST_USE;
 const char *ait_artifact_manifest(const ait_artifact *artifact); /* NUL-terminated JSON */
+/* The file's report of its tuning, NUL-terminated, from the artifact's arena: for one thread at a time. *out NULL: there is none. */
+ait_status ait_artifact_report(ait_artifact *artifact, const char **out) AIT_MUST_USE;
 const char *ait_artifact_model_name(const ait_artifact *artifact);
 const char *ait_artifact_producer(const ait_artifact *artifact);
 const ait_region *ait_artifact_region(const ait_artifact *artifact);

@@ -1,5 +1,7 @@
-/* First byte: what the rest is. 0: a whole file, 1: a manifest, 2: a weights table (of files whose checksums are right). */
+/* First byte: what the rest is. 0: a whole file, 1: a manifest, 2: a weights table (of files whose checksums are
+ * right), 3: a signature entry, 4: a key's text. */
 #include "artifact/manifest.h"
+#include "artifact/signature.h"
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -50,9 +52,30 @@ static void parse(const char *text, size_t size, bool weights) {
   ait_arena_deinit(&arena);
 }
 
+/* A signature is right, or refused; a key's text is refused, or is what the key is written as. */
+static void read_signature(const char *text, size_t size) {
+  uint8_t key[AIT_KEY_BYTES];
+  ait_status_free(ait_signature_check(text, size, "message", 7, key));
+}
+
+static void read_key(const char *text, size_t size) {
+  uint8_t key[AIT_KEY_BYTES], again[AIT_KEY_BYTES];
+  char name[AIT_KEY_NAME_MAX + 1], same[AIT_KEY_NAME_MAX + 1];
+  ait_text out;
+  ait_text_init(&out, ait_allocator_default());
+  if (ait_key_text_parse(text, size, key, name)) {
+    ait_key_text_format(key, name, &out);
+    bool equal = ait_key_text_parse(out.data, out.length, again, same) && !memcmp(key, again, sizeof key) && !strcmp(name, same);
+    if (!equal) __builtin_trap();
+  }
+  ait_text_deinit(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0) return 0;
   if (data[0] == 0) open_file(data + 1, size - 1);
+  else if (data[0] == 3) read_signature((const char *)data + 1, size - 1);
+  else if (data[0] == 4) read_key((const char *)data + 1, size - 1);
   else parse((const char *)data + 1, size - 1, data[0] == 2);
   return 0;
 }

@@ -132,6 +132,40 @@ static void test_round_trip(void **state) {
   ait_weight_store_release(weights);
 }
 
+/* A plan may carry its own report, and the machine that it was tuned on; entries that no reader needs come through. */
+static void test_plan_report(void **state) {
+  AIT_UNUSED(state);
+  ait_region r = toy_linear();
+  ait_weight_store *weights = make_weights();
+  ait_plan plans[2] = {make_plan(&r, "x86-64", 0), make_plan(&r, "x86-64-avx2", AIT_CPU_AVX2)};
+  plans[1].machine = copy_text("A \"CPU\" 9000");
+  plans[1].report = "{\"a\": [1, \"}\"]}, not this";
+  plans[1].report_size = strlen("{\"a\": [1, \"}\"]}");
+  ait_artifact_extra extra = {"samples/0/0.npy", "sample", 6};
+  ait_artifact_content content = {
+      .portable = &r, .weights = weights, .plans = plans, .plan_count = 2, .report_json = "[2]", .extras = &extra, .extra_count = 1};
+  ok(ait_artifact_write(heap(), FILE_A, &content));
+  ait_artifact *f;
+  const char *report;
+  size_t size;
+  ok(ait_artifact_open(heap(), FILE_A, NULL, &f));
+  const ait_plan *p = ait_artifact_plan(f, 0);
+  assert_string_equal(p->machine, "A \"CPU\" 9000");
+  assert_int_equal(p->report_size, plans[1].report_size);
+  assert_memory_equal(p->report, plans[1].report, p->report_size);
+  assert_null(ait_artifact_plan(f, 1)->machine);
+  assert_null(ait_artifact_plan(f, 1)->report);
+  ok(ait_artifact_report(f, &report));
+  assert_string_equal(report, "[2]");
+  assert_memory_equal(ait_artifact_entry(f, "samples/0/0.npy", &size), "sample", 6);
+  ait_artifact_release(f);
+  plans[1].report = "{\"a\": ";
+  plans[1].report_size = 6;
+  refused(ait_artifact_write(heap(), FILE_B, &content), "the tuning report is not JSON");
+  for (int i = 0; i < 2; ++i) ait_plan_deinit(&plans[i]);
+  ait_weight_store_release(weights);
+}
+
 static void test_equal_bytes(void **state) {
   AIT_UNUSED(state);
   write_file(FILE_A, "[1]");
@@ -426,7 +460,7 @@ int main(void) {
       cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_equal_bytes),     cmocka_unit_test(test_truncated),
       cmocka_unit_test(test_flipped),         cmocka_unit_test(test_names_the_entry), cmocka_unit_test(test_crafted),
       cmocka_unit_test(test_not_an_artifact), cmocka_unit_test(test_writer_refuses),  cmocka_unit_test(test_out_of_memory),
-      cmocka_unit_test(test_zip64_headers),
+      cmocka_unit_test(test_zip64_headers),   cmocka_unit_test(test_plan_report),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

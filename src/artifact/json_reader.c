@@ -203,6 +203,16 @@ void ait_json_read_skip(ait_json_reader *r) {
   } while (r->depth > base);
 }
 
+const char *ait_json_read_raw(ait_json_reader *r, size_t *out_size) {
+  skip_space(r);
+  const char *begin = r->p;
+  ait_json_read_skip(r);
+  const char *end = r->p;
+  while (end > begin && (end[-1] == ' ' || end[-1] == '\n' || end[-1] == '\r' || end[-1] == '\t')) --end;
+  *out_size = r->failed ? 0 : (size_t)(end - begin);
+  return r->failed ? NULL : begin;
+}
+
 void ait_json_read_end(ait_json_reader *r) {
   skip_space(r);
   if (r->p != r->end || r->depth) fail(r);

@@ -27,9 +27,10 @@ void ait_json_read_init(ait_json_reader *r, const char *data, size_t size);
 void ait_json_read_enter(ait_json_reader *r, char opener); /* '{' or '[' must stand here */
 bool ait_json_read_next(ait_json_reader *r); /* at another element (or member: its key is set); false: the container is done */
 bool ait_json_read_key_is(const ait_json_reader *r, const char *key);
-int64_t ait_json_read_int(ait_json_reader *r);                    /* no fraction, no exponent, within int64 */
-bool ait_json_read_at(const ait_json_reader *r, char first);      /* does the value begin with this character? */
-char *ait_json_read_string(ait_json_reader *r, ait_arena *arena); /* escapes resolved; NULL on fault */
+int64_t ait_json_read_int(ait_json_reader *r);                       /* no fraction, no exponent, within int64 */
+bool ait_json_read_at(const ait_json_reader *r, char first);         /* does the value begin with this character? */
+char *ait_json_read_string(ait_json_reader *r, ait_arena *arena);    /* escapes resolved; NULL on fault */
+const char *ait_json_read_raw(ait_json_reader *r, size_t *out_size); /* skips, and gives the value's own text; NULL on fault */
 void ait_json_read_skip(ait_json_reader *r);
 void ait_json_read_end(ait_json_reader *r); /* nothing but space may follow */
 

@@ -166,12 +166,15 @@ static ait_status take_cpu(parser *p, ait_plan *plan) {
 static ait_status take_plan_member(parser *p, ait_plan *plan) {
   ait_json_reader *r = &p->r;
   if (ait_json_read_key_is(r, "target")) return take_text(p, &plan->target);
+  if (ait_json_read_key_is(r, "machine")) return take_text(p, &plan->machine);
   if (ait_json_read_key_is(r, "cpu")) return take_cpu(p, plan);
   if (ait_json_read_key_is(r, "steps")) return take_steps(p, plan);
   if (ait_json_read_key_is(r, "outputs")) return take_indices(p, &plan->outputs, &plan->output_count);
   if (ait_json_read_key_is(r, "threads")) {
     int64_t threads = ait_json_read_int(r);
     plan->threads = threads < 1 || threads > 1024 ? 1 : (int32_t)threads;
+  } else if (ait_json_read_key_is(r, "tuning")) {
+    plan->report = ait_json_read_raw(r, &plan->report_size);
   } else if (ait_json_read_key_is(r, "values")) {
     int64_t values = ait_json_read_int(r);
     if (values < 0 || values > MAX_VALUES) return unreadable(&p->r, "the number of a plan's values");
@@ -220,6 +223,7 @@ ait_status ait_manifest_parse(ait_allocator a, ait_arena *arena, const char *tex
   for (ait_json_read_enter(&p.r, '{'); !status && ait_json_read_next(&p.r);) {
     if (ait_json_read_key_is(&p.r, "model")) status = take_model(&p, out);
     else if (ait_json_read_key_is(&p.r, "plans")) status = take_plans(&p, out);
+    else if (ait_json_read_key_is(&p.r, "tuning")) out->report = ait_json_read_raw(&p.r, &out->report_size);
     else ait_json_read_skip(&p.r);
   }
   if (!status) {

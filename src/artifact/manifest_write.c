@@ -155,7 +155,21 @@ static void cpu_needed(const scribe *s, uint64_t features) {
     ait_text_printf(s->out, "%s\"%.*s\"", separator(k++), (int)length, p);
     p += length + (p[length] == ',');
   }
+  /* Of a file by a newer ait: the name is lost, but not that there is one. */
+  if (features & AIT_CPU_UNKNOWN_FEATURE) ait_text_printf(s->out, "%s\"unknown\"", separator(k++));
   ait_text_printf(s->out, "]");
+}
+
+/* The report is the caller's text; here it only must be JSON. */
+static ait_status tuning(const scribe *s, const char *before, const char *report, size_t size) {
+  ait_json_reader r;
+  ait_json_read_init(&r, report, size);
+  ait_json_read_skip(&r);
+  ait_json_read_end(&r);
+  if (r.failed) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the tuning report is not JSON");
+  ait_text_printf(s->out, "%s\"tuning\": ", before);
+  ait_text_append(s->out, report, size);
+  return AIT_OK;
 }
 
 static ait_status one_plan(const scribe *s, size_t index) {
@@ -165,6 +179,11 @@ static ait_status one_plan(const scribe *s, size_t index) {
   ait_text_printf(s->out, "%s\n    {\"target\": ", index ? "," : "");
   text(s->out, plan->target);
   ait_text_printf(s->out, ", ");
+  if (plan->machine) {
+    ait_text_printf(s->out, "\"machine\": ");
+    text(s->out, plan->machine);
+    ait_text_printf(s->out, ", ");
+  }
   cpu_needed(s, plan->cpu_needed);
   ait_text_printf(s->out, ", \"threads\": %d, \"values\": %u, \"outputs\": ", plan->threads, plan->value_count);
   indices(s, plan->outputs, plan->output_count);
@@ -181,7 +200,9 @@ static ait_status one_plan(const scribe *s, size_t index) {
     indices(s, step->outputs, step->region->output_count);
     ait_text_printf(s->out, "}");
   }
-  ait_text_printf(s->out, "]}");
+  ait_text_printf(s->out, "]");
+  if (plan->report) AIT_TRY(tuning(s, ", ", plan->report, plan->report_size));
+  ait_text_printf(s->out, "}");
   return AIT_OK;
 }
 
@@ -201,20 +222,6 @@ static void weights_summary(const scribe *s) {
                   bytes);
 }
 
-/* The report is the caller's text; here it only must be JSON. */
-static ait_status tuning(const scribe *s) {
-  const char *report = s->content->report_json;
-  if (!report) return AIT_OK;
-  ait_json_reader r;
-  ait_json_read_init(&r, report, strlen(report));
-  ait_json_read_skip(&r);
-  ait_json_read_end(&r);
-  if (r.failed) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the tuning report is not JSON");
-  ait_text_printf(s->out, ",\n  \"tuning\": ");
-  ait_text_append(s->out, report, strlen(report));
-  return AIT_OK;
-}
-
 static ait_status all(const scribe *s, const char *graph_sha256) {
   ait_region_dim_ranges(s->content->portable, s->dim_min, s->dim_max);
   ait_text_printf(s->out, "{\n  \"format\": %u,\n  \"reader\": %u,\n  \"ait\": \"%s\",\n  \"model\": {\"name\": ", AIT_FORMAT, AIT_FORMAT,
@@ -228,7 +235,8 @@ static ait_status all(const scribe *s, const char *graph_sha256) {
   states(s);
   weights_summary(s);
   AIT_TRY(plans(s));
-  AIT_TRY(tuning(s));
+  const char *report = s->content->report_json;
+  if (report) AIT_TRY(tuning(s, ",\n  ", report, strlen(report)));
   ait_text_printf(s->out, "\n}\n");
   return s->out->failed ? AIT_OOM() : AIT_OK;
 }

@@ -55,6 +55,7 @@ void ait_plan_deinit(ait_plan *plan) {
   ait_free(plan->allocator, plan->steps, plan->step_count * sizeof *plan->steps);
   free_indices(plan->allocator, plan->outputs, plan->output_count);
   free_text(plan->allocator, plan->target);
+  free_text(plan->allocator, plan->machine);
   *plan = (ait_plan){.allocator = plan->allocator};
 }
 

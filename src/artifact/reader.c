@@ -1,7 +1,8 @@
 /* A sealed file, mapped. Order of trust: the container's structure, then SHA256SUMS over the small entries, then CHECKSUMS (one of them)
- * over the bulk; only then is anything parsed. */
+ * over the bulk, then the signature over SHA256SUMS; only then is anything parsed. */
 #include "artifact/checksum.h"
 #include "artifact/manifest.h"
+#include "artifact/signature.h"
 #include "artifact/zip.h"
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -17,6 +18,7 @@ struct ait_artifact {
   ait_map names; /* entry name -> index + 1 */
   char *manifest_text;
   ait_manifest manifest;
+  ait_signature signature;
   ait_region *region;
   ait_weight_store *weights;
 };
@@ -44,15 +46,21 @@ static ait_status index_entries(ait_artifact *f) {
     if (find(f, f->entries[i].name)) return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' is there twice", f->entries[i].name);
     AIT_TRY(ait_map_put(&f->names, f->entries[i].name, (void *)(uintptr_t)(i + 1)));
   }
+  return AIT_OK;
+}
+
+static ait_status check_ending(const ait_artifact *f) {
   size_t n = f->entry_count;
   bool ends_well = n >= 2 && strcmp(f->entries[n - 2].name, AIT_ENTRY_SUMS) == 0 && strcmp(f->entries[n - 1].name, AIT_ENTRY_SHA256) == 0;
   return ends_well ? AIT_OK : ait_error(AIT_CODE_INVALID_MODEL, "it has no %s: not a .ait file", AIT_ENTRY_SHA256);
 }
 
 /* ---- checksums ---------------------------------------------------------------------------------------------------------------------*/
-static bool is_bulk(const ait_zip_entry *e) {
-  return ait_starts_with(e->name, "weights/") || (ait_starts_with(e->name, "targets/") && ait_ends_with(e->name, ".blob"));
+bool ait_entry_is_bulk(const char *name) {
+  return ait_starts_with(name, "weights/") || (ait_starts_with(name, "targets/") && ait_ends_with(name, ".blob"));
 }
+
+static bool is_bulk(const ait_zip_entry *e) { return ait_entry_is_bulk(e->name); }
 
 /* Lines "<hex>  <name>\n", one for each of the first `count` entries, in their order. *hex of entry i stands at out[i]. */
 static ait_status read_sums(ait_artifact *f, const char *list, size_t hex_bytes, size_t count, const char ***out) {
@@ -177,6 +185,50 @@ ait_status ait_artifact_verify(const ait_artifact *f) {
   return AIT_OK;
 }
 
+/* ---- signature ---------------------------------------------------------------------------------------------------------------------
+ * It stands before CHECKSUMS, so that what it signs, the lines of SHA256SUMS for all entries before it, is the list but for its last two.
+ */
+static ait_status judge_signature(ait_artifact *f, const ait_keys *keys) {
+  size_t size, list_size, n = f->entry_count, last_lines = 0;
+  const void *entry = ait_artifact_entry(f, AIT_ENTRY_SIGNATURE, &size);
+  f->signature = (ait_signature){.key_name = "", .fingerprint = ""};
+  if (!entry) return AIT_OK;
+  if (n < 3 || strcmp(f->entries[n - 3].name, AIT_ENTRY_SIGNATURE) != 0)
+    return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' is not in its place", AIT_ENTRY_SIGNATURE);
+  const char *list = ait_artifact_entry(f, AIT_ENTRY_SHA256, &list_size), *name;
+  for (size_t i = n - 3; i < n - 1; ++i) last_lines += AIT_SHA256_HEX + 2 + strlen(f->entries[i].name) + 1;
+  uint8_t key[AIT_KEY_BYTES];
+  AIT_TRY(ait_signature_check(entry, size, list, list_size - last_lines, key)); /* read_sums saw that all lines are there */
+  char *fingerprint = ait_arena_zero(&f->arena, AIT_FINGERPRINT_HEX + 1, 1);
+  if (!fingerprint) return AIT_OOM();
+  ait_key_fingerprint(key, fingerprint);
+  f->signature.state = ait_keys_judge(keys, key, &name);
+  f->signature.key_name = ait_arena_strdup(&f->arena, name, strlen(name));
+  f->signature.fingerprint = fingerprint;
+  return f->signature.key_name ? AIT_OK : AIT_OOM();
+}
+
+static ait_status demand_trust(const ait_artifact *f) {
+  switch (f->signature.state) {
+    case AIT_SIGNATURE_TRUSTED: return AIT_OK;
+    case AIT_SIGNATURE_REVOKED:
+      return ait_error(AIT_CODE_INVALID_MODEL, "it is signed by key '%s', which was revoked", f->signature.key_name);
+    case AIT_SIGNATURE_UNKNOWN:
+      return ait_error_hint(ait_error(AIT_CODE_UNAVAILABLE, "it is signed by a key that is not trusted here: %s", f->signature.fingerprint),
+                            "'ait key trust' with the key from who made the file");
+    default:
+      return ait_error_hint(ait_error(AIT_CODE_INVALID_MODEL, "it is not signed, and a signature is required"),
+                            "'ait sign' by who made the file");
+  }
+}
+
+static ait_status check_signature(ait_artifact *f, const ait_artifact_open_options *options) {
+  AIT_TRY(judge_signature(f, options->keys));
+  if (options->require_signature) AIT_TRY(demand_trust(f));
+  bool signed_file = f->signature.state != AIT_SIGNATURE_UNSIGNED;
+  return signed_file && (options->keys || options->require_signature) ? ait_artifact_verify(f) : AIT_OK;
+}
+
 /* ---- contents ----------------------------------------------------------------------------------------------------------------------*/
 static const void *source_find(void *ctx, const char *name, size_t *out_size) { return ait_artifact_entry(ctx, name, out_size); }
 
@@ -237,8 +289,11 @@ static ait_status open_map(ait_artifact *f, const ait_artifact_open_options *opt
   /* Twice: a newer file may look damaged to this reader, and a damaged one may look newer or older. */
   ait_status format = check_format(f);
   if (ait_status_code(format) == AIT_CODE_INCOMPATIBLE) return format;
+  ait_status ending = check_ending(f);
+  if (ending) return ait_status_join(ending, format);
   ait_status sums = check_sums(f, options);
   AIT_TRY(ait_status_join(sums, format));
+  AIT_TRY(check_signature(f, options));
   return read_contents(f);
 }
 
@@ -280,6 +335,12 @@ const char *ait_artifact_model_name(const ait_artifact *f) { return f->manifest.
 const char *ait_artifact_producer(const ait_artifact *f) { return f->manifest.producer; }
 const ait_region *ait_artifact_region(const ait_artifact *f) { return f->region; }
 const ait_weight_store *ait_artifact_weights(const ait_artifact *f) { return f->weights; }
+ait_status ait_artifact_report(ait_artifact *f, const char **out) {
+  *out = f->manifest.report ? ait_arena_strdup(&f->arena, f->manifest.report, f->manifest.report_size) : NULL;
+  return f->manifest.report && !*out ? AIT_OOM() : AIT_OK;
+}
+
+ait_signature ait_artifact_signature(const ait_artifact *f) { return f->signature; }
 size_t ait_artifact_plan_count(const ait_artifact *f) { return f->manifest.plan_count; }
 const ait_plan *ait_artifact_plan(const ait_artifact *f, size_t index) {
   return index < f->manifest.plan_count ? &f->manifest.plans[index] : NULL;

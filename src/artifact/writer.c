@@ -1,6 +1,7 @@
 /* Entry by entry into a file that appears only when it is whole. */
 #include "artifact/artifact.h"
 #include "artifact/checksum.h"
+#include "artifact/signature.h"
 #include "artifact/zip.h"
 
 struct ait_artifact_writer {
@@ -80,6 +81,16 @@ ait_status ait_artifact_add(ait_artifact_writer *w, const char *entry, const voi
   ait_text_printf(&w->sha256, "%s  %s\n", hex, entry);
   ait_text_printf(&w->sums, "%016llx  %s\n", (unsigned long long)sum, entry);
   return write_entry(w, entry, data, size, align);
+}
+
+ait_status ait_artifact_add_signature(ait_artifact_writer *w, const ait_private_key *key) {
+  ait_text entry;
+  if (w->sha256.failed) return AIT_OOM();
+  ait_text_init(&entry, w->allocator);
+  ait_status status = ait_signature_format(key, w->sha256.data, w->sha256.length, &entry);
+  if (!status) status = ait_artifact_add(w, AIT_ENTRY_SIGNATURE, entry.data, entry.length, AIT_ZIP_ALIGN);
+  ait_text_deinit(&entry);
+  return status;
 }
 
 ait_status ait_artifact_finish(ait_artifact_writer *w) {

@@ -59,6 +59,24 @@ void cli_seconds(double s, char out[16]); /* "1.25 ms" */
 void cli_bytes(double b, char out[16]);   /* "4.0 MB" */
 void cli_count(double n, char out[16]);   /* "25.6 M" */
 
+/* cmd_key.c: the store that --keys names, else the one in the user's config folder; *out NULL where there is no such folder to name. */
+ait_status cli_keys_open(const cli_args *args, ait_keys **out) AIT_MUST_USE;
+/* The name in `key` of an own key, which is made when it is "own" and missing. */
+ait_status cli_keys_need(const cli_args *args, ait_keys *keys, const char *key) AIT_MUST_USE;
+#define CLI_OWN_KEY "own"
+/* Load options as --isa, --model-name, --keys and --require-signature say; closed when the load is done. */
+typedef struct cli_load {
+  ait_load_options options;
+  ait_keys *keys;
+} cli_load;
+ait_status cli_load_open(const cli_args *args, cli_load *out) AIT_MUST_USE;
+void cli_load_close(cli_load *load);
+/* "signed by 'anna' (fingerprint)", "not signed" … */
+void cli_signature_text(const char *state, const char *key, const char *fingerprint, char out[192]);
+
+/* cmd_record.c: --record, else $XDG_CACHE_HOME/ait/record.db, else ~/.cache/ait/record.db; NULL: nowhere, or 'none'. */
+const char *cli_record_path(const cli_args *args, char *buffer, size_t size);
+
 /* data.c: inputs of a model from --data/--random */
 typedef struct cli_inputs {
   ait_data *sources[CLI_MAX_OPTIONS]; /* own the memory of the values */

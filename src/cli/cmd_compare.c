@@ -36,12 +36,12 @@ static ait_status read_artifact(const char *path, char **out, uint64_t *out_byte
   struct stat info;
   ait_status status = ait_model_load(path, NULL, &model);
   if (status != AIT_OK) return ait_error_hint(status, "give an .ait of 'ait tune', or its report as JSON");
-  struct json_object *manifest = json_tokener_parse(ait_model_manifest(model)), *tuning = cli_member_object(manifest, "tuning");
+  struct json_object *tuning = cli_model_report(model);
   if (tuning) *out = strdup(json_object_to_json_string(tuning));
   if (!tuning) status = ait_error(AIT_CODE_NOT_FOUND, "'%s' holds no tuning report", path);
   else if (!*out) status = ait_error(AIT_CODE_OUT_OF_MEMORY, "out of memory");
   if (stat(path, &info) == 0) *out_bytes = (uint64_t)info.st_size;
-  json_object_put(manifest);
+  json_object_put(tuning);
   ait_model_release(model);
   return status;
 }

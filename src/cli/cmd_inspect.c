@@ -4,12 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void load_options(const cli_args *args, ait_load_options *out) {
-  ait_load_options_init(out);
-  out->model_name = cli_option(args, "model-name");
-  out->weights = cli_option(args, "weights");
-}
-
 static void shape_text(struct json_object *port, char *out, size_t size) {
   snprintf(out, size, "%s%s", cli_member(port, "dtype"), *cli_member(port, "dtype") ? " [" : cli_member(port, "type"));
   for (size_t d = 0; d < cli_member_count(port, "shape"); ++d)
@@ -95,6 +89,14 @@ static void print_backends(struct json_object *o) {
   cli_table_deinit(&table);
 }
 
+static void print_signature(struct json_object *o) {
+  struct json_object *s = cli_member_object(o, "signature");
+  char line[192];
+  if (!s) return; /* no .ait */
+  cli_signature_text(cli_member(s, "state"), cli_member(s, "key"), cli_member(s, "fingerprint"), line);
+  printf("%s\n\n", line);
+}
+
 static void print_bounds(struct json_object *o) {
   struct json_object *r = cli_member_object(o, "roofline");
   char roof[16], fused[16], peak[16], memory[16];
@@ -122,19 +124,19 @@ static ait_status load_inputs(const cli_args *args, ait_model **model, cli_input
 }
 
 static ait_status inspect(const cli_args *args, int32_t threads, char **out) {
-  ait_load_options load;
+  cli_load load;
   ait_inspect_options options;
   ait_model *model = NULL;
   cli_inputs inputs = {0};
-  load_options(args, &load);
   ait_inspect_options_init(&options);
   options.threads = threads;
   char *roofline = NULL;
   bool wanted = !cli_flag(args, "no-roofline");
   if (wanted) roofline = cli_roofline_cached(threads);
-  ait_status status = load_inputs(args, &model, &inputs);
+  ait_status status = cli_load_open(args, &load);
+  if (status == AIT_OK) status = load_inputs(args, &model, &inputs);
   if (status == AIT_OK && wanted && !roofline) { /* a model that cannot be opened costs no measurement */
-    status = ait_inspect(args->positional[0], &load, out);
+    status = ait_inspect(args->positional[0], &load.options, out);
     ait_string_free(*out);
     *out = NULL;
     if (status == AIT_OK) roofline = cli_roofline_measure(args, threads);
@@ -142,7 +144,8 @@ static ait_status inspect(const cli_args *args, int32_t threads, char **out) {
   options.roofline_json = roofline;
   options.inputs = inputs.count ? inputs.values : NULL;
   options.input_count = inputs.count;
-  if (status == AIT_OK) status = ait_inspect_with(args->positional[0], &load, &options, out);
+  if (status == AIT_OK) status = ait_inspect_with(args->positional[0], &load.options, &options, out);
+  cli_load_close(&load);
   cli_inputs_deinit(&inputs);
   ait_model_release(model);
   free(roofline);
@@ -169,6 +172,7 @@ int cli_cmd_inspect(const cli_args *args) {
          cli_member_number(o, "flops_per_byte"));
   print_bounds(o);
   if (!cli_member_object(o, "roofline")) printf("\n");
+  print_signature(o);
   print_ports(o, "inputs", "inputs");
   print_ports(o, "outputs", "outputs");
   print_symbols(o);
@@ -224,9 +228,11 @@ static void print_notes(struct json_object *o, bool all) {
 int cli_cmd_explain(const cli_args *args) {
   int code;
   char *text = NULL;
-  ait_load_options options;
-  load_options(args, &options);
-  ait_status status = ait_explain(args->positional[0], args->positional_count > 1 ? args->positional[1] : NULL, &options, &text);
+  cli_load load;
+  ait_status status = cli_load_open(args, &load);
+  if (status == AIT_OK)
+    status = ait_explain(args->positional[0], args->positional_count > 1 ? args->positional[1] : NULL, &load.options, &text);
+  cli_load_close(&load);
   struct json_object *o = cli_document(status, text, &code);
   if (!o) return code;
   if (cli_wants_json(args)) return cli_json(args, o);

@@ -43,15 +43,6 @@ static void on_progress(void *ctx, const ait_tune_progress *p) {
 }
 
 /* ---- options ---------------------------------------------------------------------------------------------------------------------*/
-/* $XDG_CACHE_HOME/ait/record.db, else ~/.cache/ait/record.db; false: nowhere. */
-static bool default_record(char *out, size_t size) {
-  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-  if (cache && *cache) snprintf(out, size, "%s/ait/record.db", cache);
-  else if (home && *home) snprintf(out, size, "%s/.cache/ait/record.db", home);
-  else return false;
-  return true;
-}
-
 static int parse_options(const cli_args *args, ait_tune_options *o, char *record, size_t record_size, char *names, size_t names_size,
                          const char **backends, const char **modules) {
   int64_t threads;
@@ -67,8 +58,7 @@ static int parse_options(const cli_args *args, ait_tune_options *o, char *record
   o->module_backends = modules;
   o->model_name = cli_option(args, "model-name");
   o->weights = cli_option(args, "weights");
-  const char *tolerance = cli_option(args, "tolerance"), *list = cli_option(args, "backends"), *isa = cli_option(args, "isa"),
-             *file = cli_option(args, "record");
+  const char *tolerance = cli_option(args, "tolerance"), *list = cli_option(args, "backends"), *isa = cli_option(args, "isa");
   if (tolerance && sscanf(tolerance, "%lf,%lf", &o->rtol, &o->atol) != 2)
     return cli_usage("option '--tolerance': '%s' is not RTOL,ATOL", tolerance);
   if (isa) {
@@ -83,9 +73,9 @@ static int parse_options(const cli_args *args, ait_tune_options *o, char *record
     backends[n] = NULL;
     o->backends = backends;
   }
-  if (file && !strcmp(file, "none")) o->record_path = NULL;
-  else if (file) o->record_path = file;
-  else if (default_record(record, record_size)) o->record_path = record;
+  o->record_path = cli_record_path(args, record, record_size);
+  o->append = cli_flag(args, "append");
+  o->embed_samples = cli_flag(args, "embed-samples");
   return CLI_DONE;
 }
 
@@ -210,6 +200,14 @@ int cli_cmd_tune(const cli_args *args) {
   int code = parse_options(args, &options, record, sizeof record, names, sizeof names, backends, modules);
   if (code != CLI_DONE) return code;
   bar b = {.terminal = isatty(STDERR_FILENO), .quiet = cli_flag(args, "quiet")};
+  ait_keys *keys = NULL;
+  options.sign_key = cli_option(args, "sign");
+  if (options.sign_key) {
+    ait_status opened = cli_keys_open(args, &keys);
+    if (opened == AIT_OK) opened = cli_keys_need(args, keys, options.sign_key);
+    if (opened != AIT_OK) return ait_keys_destroy(keys), cli_fail(opened);
+    options.keys = keys;
+  }
   options.progress = on_progress;
   options.progress_ctx = &b;
   options.cancel = &interrupted;
@@ -217,6 +215,7 @@ int cli_cmd_tune(const cli_args *args) {
   signal(SIGTERM, on_interrupt);
   ait_status status = tune(args, &options, rows, out, &report);
   clear_bar(&b);
+  ait_keys_destroy(keys);
   if (report) code = print_report(args, report);
   ait_string_free(report);
   if (status != AIT_OK) return cli_fail(status);
@@ -224,19 +223,123 @@ int cli_cmd_tune(const cli_args *args) {
   return code;
 }
 
+/* ---- ait report
+ * ------------------------------------------------------------------------------------------------------------------------*/
+static struct json_object *signature_json(ait_signature s) {
+  struct json_object *o = json_object_new_object();
+  json_object_object_add(o, "state", json_object_new_string(ait_signature_state_name(s.state)));
+  if (s.state == AIT_SIGNATURE_UNSIGNED) return o;
+  json_object_object_add(o, "key", json_object_new_string(s.key_name));
+  json_object_object_add(o, "fingerprint", json_object_new_string(s.fingerprint));
+  return o;
+}
+
+static struct json_object *plans_json(const ait_model *model) {
+  struct json_object *list = json_object_new_array();
+  ait_plan_info p;
+  for (size_t i = 0; ait_model_plan(model, i, &p); ++i) {
+    struct json_object *o = json_object_new_object();
+    json_object_object_add(o, "target", json_object_new_string(p.target));
+    json_object_object_add(o, "machine", json_object_new_string(p.machine));
+    json_object_object_add(o, "cpu", json_object_new_string(p.cpu));
+    json_object_object_add(o, "threads", json_object_new_int(p.threads));
+    json_object_object_add(o, "runs", json_object_new_boolean(p.runs));
+    json_object_object_add(o, "made_here", json_object_new_boolean(p.made_here));
+    json_object_object_add(o, "why_not", json_object_new_string(p.why_not));
+    json_object_array_add(list, o);
+  }
+  return list;
+}
+
+/* What a tuning here could gain; "" when the plan that runs was tuned on such a CPU. */
+static void advice(const ait_model *model, const char *path, char *out, size_t size) {
+  ait_plan_info p;
+  bool runs = false, here = false;
+  const char *machine = "";
+  for (size_t i = 0; ait_model_plan(model, i, &p); ++i)
+    if (p.runs) runs = true, here = p.made_here || !*p.machine, machine = p.machine;
+  *out = 0;
+  if (runs && here) return;
+  if (runs) snprintf(out, size, "the plan that runs here was tuned on another CPU (%s)", machine);
+  else snprintf(out, size, "no plan of the file runs here: the portable graph gives the same answers, slowly");
+  snprintf(out + strlen(out), size - strlen(out), "; 'ait tune MODEL --data D -o %s --append' adds one for this machine", path);
+}
+
+static void print_note(const char *text) {
+  cli_table table;
+  cli_table_init(&table, 2, "LL");
+  cli_table_row(&table, "note", text);
+  cli_table_print(&table, stdout);
+  cli_table_deinit(&table);
+}
+
+static void print_plans(const ait_model *model) {
+  cli_table table;
+  ait_plan_info p;
+  cli_table_init(&table, 4, "LLRL");
+  cli_table_row(&table, "  plan", "tuned on", "threads", "here");
+  for (size_t i = 0; ait_model_plan(model, i, &p); ++i) {
+    char target[64], machine[32], threads[16];
+    snprintf(target, sizeof target, "%s %.58s", p.runs ? "*" : " ", p.target);
+    snprintf(machine, sizeof machine, "%.28s", *p.machine ? p.machine : "?");
+    snprintf(threads, sizeof threads, "%d", p.threads);
+    cli_table_row(&table, target, machine, threads, p.runs ? "runs" : p.why_not);
+  }
+  cli_table_print(&table, stdout);
+  cli_table_deinit(&table);
+}
+
+struct json_object *cli_model_report(const ait_model *model) {
+  ait_plan_info p, chosen = {0};
+  for (size_t i = 0; ait_model_plan(model, i, &p); ++i)
+    if (i == 0 || p.runs) chosen = p;
+  struct json_object *o = NULL;
+  if (chosen.report) {
+    struct json_tokener *tokener = json_tokener_new();
+    o = tokener ? json_tokener_parse_ex(tokener, chosen.report, (int)chosen.report_size) : NULL;
+    json_tokener_free(tokener);
+  } else {
+    struct json_object *manifest = json_tokener_parse(ait_model_manifest(model));
+    o = json_object_get(cli_member_object(manifest, "tuning"));
+    json_object_put(manifest);
+  }
+  if (json_object_is_type(o, json_type_object)) return o;
+  json_object_put(o);
+  return NULL;
+}
+
+static int report_of(const cli_args *args, const ait_model *model, struct json_object *tuning) {
+  char note[512], line[192];
+  ait_signature s = ait_model_signature(model);
+  advice(model, args->positional[0], note, sizeof note);
+  json_object_object_add(tuning, "signature", signature_json(s));
+  json_object_object_add(tuning, "plans", plans_json(model));
+  json_object_object_add(tuning, "advice", json_object_new_string(note));
+  int code = print_report(args, (char *)(uintptr_t)json_object_to_json_string(tuning));
+  const char *file = cli_option(args, "json");
+  if (code != CLI_DONE || (file && !*file) || (cli_flag(args, "html") && !file)) return code;
+  printf("\n");
+  print_plans(model);
+  if (*note) print_note(note);
+  cli_signature_text(ait_signature_state_name(s.state), s.key_name, s.fingerprint, line);
+  printf("\n%s\n", line);
+  return code;
+}
+
 int cli_cmd_report(const cli_args *args) {
   ait_model *model = NULL;
-  ait_load_options load;
-  ait_load_options_init(&load);
-  ait_status status = ait_model_load(args->positional[0], &load, &model);
+  cli_load load;
+  ait_status status = cli_load_open(args, &load);
+  if (status == AIT_OK) status = ait_model_load(args->positional[0], &load.options, &model);
+  cli_load_close(&load);
   if (status != AIT_OK) return cli_fail(status);
-  struct json_object *manifest = json_tokener_parse(ait_model_manifest(model)), *tuning = cli_member_object(manifest, "tuning");
+  struct json_object *tuning = cli_model_report(model);
   int code;
   if (!tuning)
     code = cli_fail(
         ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "'%s' holds no tuning report", args->positional[0]), "'ait tune' writes one"));
-  else code = print_report(args, (char *)(uintptr_t)json_object_to_json_string(tuning));
-  json_object_put(manifest);
+  else code = report_of(args, model, tuning);
+  json_object_put(tuning);
   ait_model_release(model);
   return code;
 }

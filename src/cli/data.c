@@ -7,21 +7,25 @@
 #include <sys/stat.h>
 
 /* ---- opening ---------------------------------------------------------------------------------------------------------------------*/
+/* Unsigned files are the rule and nothing to talk about; a signature that proves nothing here is. */
+static void note_signature(const cli_args *args, ait_signature signature) {
+  char text[192];
+  if (signature.state == AIT_SIGNATURE_UNSIGNED || signature.state == AIT_SIGNATURE_TRUSTED || cli_flag(args, "quiet")) return;
+  cli_signature_text(ait_signature_state_name(signature.state), signature.key_name, signature.fingerprint, text);
+  fprintf(stderr, "note: %s\n", text);
+}
+
 ait_status cli_model_open(const cli_args *args, const char *path, const char *backend, ait_model **out) {
-  ait_load_options options;
-  ait_load_options_init(&options);
-  const char *isa = cli_option(args, "isa");
-  if (isa) {
-    ait_status status = ait_cpu_mask(isa, &options.cpu_mask);
-    if (status != AIT_OK) return status;
-  }
-  options.model_name = cli_option(args, "model-name");
-  options.weights = cli_option(args, "weights");
-  options.backend = backend;
-  options.knobs = cli_option(args, "knobs");
-  options.passes = cli_option(args, "passes");
-  options.full_checksum = strcmp(args->command, "verify") == 0;
-  ait_status status = ait_model_import(path, &options, out);
+  cli_load load;
+  ait_status status = cli_load_open(args, &load);
+  if (status != AIT_OK) return status;
+  load.options.backend = backend;
+  load.options.knobs = cli_option(args, "knobs");
+  load.options.passes = cli_option(args, "passes");
+  load.options.full_checksum = strcmp(args->command, "verify") == 0;
+  status = ait_model_import(path, &load.options, out);
+  cli_load_close(&load);
+  if (status == AIT_OK) note_signature(args, ait_model_signature(*out));
   /* Never slower in silence: the file's best plan does not run here. */
   if (status == AIT_OK && *ait_model_reason(*out) && !cli_flag(args, "quiet")) {
     fprintf(stderr, "note: %s; running %s instead\n", ait_model_reason(*out), ait_model_target(*out));

@@ -13,4 +13,7 @@ struct json_object *cli_member_at(struct json_object *o, const char *key, size_t
 /* Parses the document and frees the text, or prints the error. NULL: *out_code says how to end. */
 struct json_object *cli_document(ait_status status, char *text, int *out_code);
 
+/* cmd_tune.c: the tuning report of the plan that runs, else of the best one in the file; put by the caller. NULL: there is none. */
+struct json_object *cli_model_report(const ait_model *model);
+
 #endif

@@ -14,6 +14,12 @@ typedef struct ait_model_step {
   uint32_t *state_of_output; /* per region output of kind STATE, likewise */
 } ait_model_step;
 
+/* A plan of the file, and what became of it. */
+typedef struct ait_plan_choice {
+  const ait_plan *plan;
+  const char *cpu, *why; /* features; "" when it runs */
+} ait_plan_choice;
+
 /* A weight that runs may change. */
 typedef struct ait_model_state {
   const char *name;
@@ -35,6 +41,10 @@ struct ait_model {
   const ait_region *region;
   ait_weights weights;
   const char *manifest, *reason, *target, *backends;
+  size_t plan_count;
+  ait_plan_choice *choices; /* by the order in which they were tried */
+  ait_signature signature;
+  bool code_allowed;
   ait_plan own_plan; /* the portable one, when that runs */
   const ait_plan *plan;
   ait_model_step *steps; /* plan->step_count */

@@ -11,6 +11,8 @@ static ait_status model_of(ait_artifact *artifact, const ait_load_options *optio
       .plans = ait_artifact_plan(artifact, 0),
       .plan_count = ait_artifact_plan_count(artifact),
       .cpu_mask = options->cpu_mask,
+      .code_allowed = ait_artifact_signature(artifact).state == AIT_SIGNATURE_TRUSTED,
+      .signature = ait_artifact_signature(artifact),
       .manifest = ait_artifact_manifest(artifact),
       .owner = artifact,
       .owner_release = release_artifact,
@@ -25,7 +27,10 @@ ait_status ait_model_load(const char *path, const ait_load_options *options, ait
   options = &known;
   *out = NULL;
   ait_artifact *artifact;
-  ait_artifact_open_options open = {.skip_bulk_checksum = options->skip_checksum, .threads = options->threads};
+  ait_artifact_open_options open = {.skip_bulk_checksum = options->skip_checksum,
+                                    .threads = options->threads,
+                                    .keys = options->keys,
+                                    .require_signature = options->require_signature};
   AIT_TRY(ait_artifact_open(options->allocator, path, &open, &artifact));
   ait_status status = options->full_checksum ? ait_artifact_verify(artifact) : AIT_OK;
   if (!status) status = model_of(artifact, options, out);

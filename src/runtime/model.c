@@ -17,10 +17,22 @@ static void unload_steps(ait_model *m) {
   m->plan = NULL;
 }
 
+static const char *untrusted_text(ait_signature_state state) {
+  switch (state) {
+    case AIT_SIGNATURE_UNKNOWN: return "its key is not known here";
+    case AIT_SIGNATURE_REVOKED: return "its key was revoked";
+    default: return "it is not signed";
+  }
+}
+
 static ait_status load_step(ait_model *m, const ait_plan_step *plan, uint64_t cpu, ait_model_step *out) {
   out->plan = plan;
   out->backend = ait_backend_find(plan->backend);
   if (!out->backend) return ait_error(AIT_CODE_UNAVAILABLE, "backend '%s' is not here", plan->backend);
+  if (out->backend->blob_is_code && !m->code_allowed)
+    return ait_error_hint(ait_error(AIT_CODE_UNAVAILABLE, "backend '%s' runs native code of the file only when a trusted key signed it: %s",
+                                    plan->backend, untrusted_text(m->signature.state)),
+                          "'ait key trust', or tune it here");
   ait_load_context context = {
       .struct_size = sizeof context,
       .allocator = m->allocator,
@@ -52,25 +64,68 @@ static ait_status load_plan(ait_model *m, const ait_plan *plan, uint64_t cpu) {
 /* What is the same for every plan: memory, the disk, a damaged entry. Other failures send the model to its next plan. */
 static bool is_final(ait_code code) { return code == AIT_CODE_OUT_OF_MEMORY || code == AIT_CODE_IO; }
 
+static bool made_here(const ait_plan *plan) { return plan->machine && strcmp(plan->machine, ait_cpu_model()) == 0; }
+
+/* How far the threads that a plan was tuned for are from those that are here; more than there are is worst. */
+static int32_t threads_off(const ait_plan *plan) {
+  int32_t here = ait_cpu_count();
+  return plan->threads <= here ? here - plan->threads : 1024 + plan->threads - here;
+}
+
+/* The file has those first that need most of a CPU. Among those that need the same: tuned on this kind of CPU, then for as many threads. */
+static bool better(const ait_plan *a, const ait_plan *b) {
+  if (a->cpu_needed != b->cpu_needed) return a->cpu_needed > b->cpu_needed;
+  if (made_here(a) != made_here(b)) return made_here(a);
+  return threads_off(a) < threads_off(b);
+}
+
+static ait_status order_plans(ait_model *m, const ait_model_parts *parts) {
+  m->choices = AIT_ARENA_ARRAY(&m->arena, ait_plan_choice, parts->plan_count);
+  if (!m->choices) return AIT_OOM();
+  for (size_t i = 0; i < parts->plan_count; ++i) {
+    char names[256];
+    size_t at = i;
+    ait_cpu_names(parts->plans[i].cpu_needed, names, sizeof names);
+    ait_plan_choice choice = {&parts->plans[i], ait_arena_strdup(&m->arena, names, strlen(names)), "another plan of the file runs"};
+    if (!choice.cpu) return AIT_OOM();
+    for (; at > 0 && better(choice.plan, m->choices[at - 1].plan); --at) m->choices[at] = m->choices[at - 1];
+    m->choices[at] = choice;
+  }
+  m->plan_count = parts->plan_count;
+  return AIT_OK;
+}
+
+/* *out_runs: it does. Else the reason stands in the choice; errors are those that no other plan would be spared. */
+static ait_status try_plan(ait_model *m, const ait_model_parts *parts, uint64_t cpu, ait_plan_choice *c, bool *out_runs) {
+  *out_runs = false;
+  if (c->plan->cpu_needed & ~cpu) {
+    char missing[128];
+    ait_cpu_names(c->plan->cpu_needed & ~cpu, missing, sizeof missing);
+    c->why = ait_arena_printf(&m->arena, "needs %s, which this CPU lacks or the caller masked",
+                              *missing ? missing : "a CPU feature that this ait does not know");
+    return c->why ? AIT_OK : AIT_OOM();
+  }
+  ait_status status = load_plan(m, c->plan, cpu);
+  if (!status) {
+    *out_runs = true;
+    c->why = "";
+    m->target = c->plan->target;
+    return AIT_OK;
+  }
+  if (is_final(ait_status_code(status)) || (parts->plans_only && parts->plan_count == 1)) return status;
+  c->why = ait_arena_printf(&m->arena, "cannot be loaded: %s", ait_status_message(status));
+  ait_status_ignore(status);
+  return c->why ? AIT_OK : AIT_OOM();
+}
+
 static ait_status try_plans(ait_model *m, const ait_model_parts *parts, ait_text *reason) {
   uint64_t cpu = ait_cpu_features() & parts->cpu_mask;
-  for (size_t i = 0; i < parts->plan_count; ++i) {
-    const ait_plan *plan = &parts->plans[i];
-    if (reason->length) ait_text_append(reason, "; ", 2);
-    if (plan->cpu_needed & ~cpu) {
-      char missing[128];
-      ait_cpu_names(plan->cpu_needed & ~cpu, missing, sizeof missing);
-      ait_text_printf(reason, "plan '%s' needs %s, which this CPU lacks or the caller masked", plan->target, missing);
-      continue;
-    }
-    ait_status status = load_plan(m, plan, cpu);
-    if (!status) {
-      m->target = plan->target;
-      return AIT_OK;
-    }
-    if (is_final(ait_status_code(status)) || (parts->plans_only && parts->plan_count == 1)) return status;
-    ait_text_printf(reason, "plan '%s' cannot be loaded: %s", plan->target, ait_status_message(status));
-    ait_status_ignore(status);
+  AIT_TRY(order_plans(m, parts));
+  for (size_t i = 0; i < m->plan_count; ++i) {
+    bool runs;
+    AIT_TRY(try_plan(m, parts, cpu, &m->choices[i], &runs));
+    if (runs) return AIT_OK;
+    ait_text_printf(reason, "%splan '%s' %s", reason->length ? "; " : "", m->choices[i].plan->target, m->choices[i].why);
   }
   if (parts->plans_only && parts->plan_count)
     return ait_error(AIT_CODE_UNAVAILABLE, "no plan can run here: %s", reason->data ? reason->data : "");
@@ -126,6 +181,8 @@ ait_status ait_model_build(const ait_model_parts *parts, ait_model **out) {
   m->region = parts->portable;
   m->weights = parts->weights;
   m->manifest = parts->manifest ? parts->manifest : "";
+  m->signature = parts->signature;
+  m->code_allowed = parts->code_allowed;
   ait_status status = AIT_OK;
   AIT_GOTO(ait_model_check_weights(m->region, &m->weights));
   AIT_GOTO(choose_plan(m, parts));
@@ -151,6 +208,8 @@ ait_status ait_model_create(ait_allocator a, const ait_region *portable, ait_wei
       .plan_count = plan != NULL,
       .plans_only = true,
       .cpu_mask = UINT64_MAX,
+      .code_allowed = true,
+      .signature = {.key_name = "", .fingerprint = ""},
       .owner = owner,
       .owner_release = owner_release,
   };
@@ -192,6 +251,24 @@ const char *ait_model_state_name(const ait_model *model, size_t index) {
 }
 
 const char *ait_model_manifest(const ait_model *model) { return model->manifest; }
+size_t ait_model_plan_count(const ait_model *model) { return model->plan_count; }
+
+bool ait_model_plan(const ait_model *model, size_t index, ait_plan_info *out) {
+  if (index >= model->plan_count) return false;
+  const ait_plan_choice *c = &model->choices[index];
+  *out = (ait_plan_info){.target = c->plan->target,
+                         .machine = c->plan->machine ? c->plan->machine : "",
+                         .cpu = c->cpu,
+                         .why_not = c->why,
+                         .threads = c->plan->threads,
+                         .runs = c->plan == model->plan,
+                         .made_here = made_here(c->plan),
+                         .report = c->plan->report,
+                         .report_size = c->plan->report_size};
+  return true;
+}
+
+ait_signature ait_model_signature(const ait_model *model) { return model->signature; }
 const char *ait_model_reason(const ait_model *model) { return model->reason; }
 const char *ait_model_target(const ait_model *model) { return model->target; }
 const ait_region *ait_model_region(const ait_model *model) { return model->region; }

@@ -16,7 +16,9 @@ typedef struct ait_model_parts {
   size_t plan_count;     /* 0: the portable region runs on the reference backend */
   bool plans_only;       /* a model that none of its plans can run is an error: no falling back to the portable region */
   uint64_t cpu_mask;     /* features that may be used */
-  const char *manifest;  /* JSON text, or NULL */
+  bool code_allowed;     /* blobs that hold native code may run: made in this process, or signed by a trusted key */
+  ait_signature signature;
+  const char *manifest; /* JSON text, or NULL */
   void *owner;
   void (*owner_release)(void *owner); /* may be NULL */
 } ait_model_parts;

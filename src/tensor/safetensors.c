@@ -36,6 +36,12 @@ static const struct {
     {"F6_E3M2", AIT_DTYPE_NONE, 6},
 };
 
+const char *ait_safetensors_dtype(ait_dtype dtype) {
+  for (size_t i = 0; i < AIT_COUNT(dtypes) && dtype != AIT_DTYPE_NONE; ++i)
+    if (dtypes[i].dtype == dtype) return dtypes[i].name;
+  return NULL;
+}
+
 typedef struct entry {
   const char *name;
   ait_tensor tensor; /* dtype, rank, shape */

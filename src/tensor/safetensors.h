@@ -15,4 +15,8 @@ ait_status ait_safetensors_parse(const void *data, size_t size, ait_tensor_file 
  * use. Of shards only what the index says is in them is taken. */
 ait_status ait_safetensors_open(const char *path, ait_tensor_file *out) AIT_MUST_USE;
 
+/* safetensors_write.c: whole or not at all; equal contents give equal bytes. Errors: unsupported (a dtype that the format has not), io. */
+ait_status ait_safetensors_write(ait_allocator a, const char *path, const ait_tensor_file *tensors) AIT_MUST_USE;
+const char *ait_safetensors_dtype(ait_dtype dtype); /* "BF16"; NULL: the format has none */
+
 #endif

@@ -346,7 +346,11 @@ bool ait_tune_cases_summarise(const ait_tune_cases *cases, ait_tune_summary *out
 }
 
 bool ait_tune_cases_recall(ait_tune_cases *cases, const ait_tune_summary *s) {
-  if (s->output_count != cases->output_count || s->case_count > cases->count || s->case_count == 0) return false;
+  if (s->output_count != cases->output_count || s->output_count > AIT_SUMMARY_OUTPUTS) return false;
+  if (s->case_count > cases->count || s->case_count == 0 || !memchr(s->why, 0, sizeof s->why)) return false;
+  if (*(const uint8_t *)&s->double_precision > 1) return false; /* the bytes may come from another's record */
+  for (size_t k = 0; k < s->output_count; ++k)
+    if (*(const uint8_t *)&s->outputs[k].exact > 1) return false;
   while (cases->count > s->case_count) release_case(&cases->items[--cases->count], cases->output_count);
   cases->double_precision = s->double_precision;
   memcpy(cases->why, s->why, sizeof cases->why);

@@ -19,9 +19,11 @@ static const char *kind_text(ait_file_kind kind) {
 }
 
 /* The portable part of an .ait: what the user's file said. */
-static ait_status open_artifact(ait_allocator a, const char *path, ait_graph **out) {
+static ait_status open_artifact(const ait_load_options *options, const char *path, ait_graph **out) {
+  ait_allocator a = options->allocator;
   ait_artifact *artifact;
-  AIT_TRY(ait_artifact_open(a, path, NULL, &artifact));
+  ait_artifact_open_options open = {.keys = options->keys, .require_signature = options->require_signature};
+  AIT_TRY(ait_artifact_open(a, path, &open, &artifact));
   ait_weight_store *weights = (ait_weight_store *)(uintptr_t)ait_artifact_weights(artifact); /* it outlives the artifact when retained */
   ait_status status = ait_graph_from_region(a, ait_artifact_region(artifact), AIT_DIALECT_RAW, weights, out);
   const char *names[] = {ait_artifact_producer(artifact), ait_artifact_model_name(artifact)};
@@ -57,7 +59,7 @@ static ait_status open_kind(const char *path, const ait_load_options *options, c
     return ait_import_pt2(options->allocator, path, &import, out);
   if (kind == AIT_FILE_TEXT) return open_text(options->allocator, path, out);
   if (kind == AIT_FILE_ONNX) return ait_import_onnx(options->allocator, path, &import, out);
-  if (kind == AIT_FILE_AIT) return open_artifact(options->allocator, path, out);
+  if (kind == AIT_FILE_AIT) return open_artifact(options, path, out);
   if (kind == AIT_FILE_SAFETENSORS)
     return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "cannot import '%s': %s", path, kind_text(kind)),
                           "give it beside a program: ait … MODEL --weights %s", path);

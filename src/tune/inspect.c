@@ -314,12 +314,34 @@ static ait_status put_prediction(ait_text *t, const ait_graph *raw, const survey
   return status;
 }
 
-static ait_status put_survey(ait_text *t, const char *path, const ait_graph *raw, const survey *s, const ait_inspect_options *o) {
+/* Of an .ait only. */
+static ait_status put_signature(ait_text *t, bool *first, const char *path, const ait_load_options *options) {
+  ait_file_kind kind;
+  ait_artifact *artifact;
+  AIT_TRY(ait_import_detect(path, &kind));
+  if (kind != AIT_FILE_AIT) return AIT_OK;
+  ait_artifact_open_options open = {.keys = options ? options->keys : NULL};
+  AIT_TRY(ait_artifact_open(ait_allocator_default(), path, &open, &artifact));
+  ait_put_key(t, first, "signature");
+  ait_text_printf(t, "{");
+  ait_signature s = ait_artifact_signature(artifact);
+  bool inner = true;
+  ait_put_string(t, &inner, "state", ait_signature_state_name(s.state));
+  if (s.state != AIT_SIGNATURE_UNSIGNED) ait_put_string(t, &inner, "key", s.key_name);
+  if (s.state != AIT_SIGNATURE_UNSIGNED) ait_put_string(t, &inner, "fingerprint", s.fingerprint);
+  ait_text_printf(t, "}");
+  ait_artifact_release(artifact);
+  return AIT_OK;
+}
+
+static ait_status put_survey(ait_text *t, const char *path, const ait_graph *raw, const survey *s, const ait_load_options *load,
+                             const ait_inspect_options *o) {
   bool first = true;
   ait_text_printf(t, "{\n  ");
   ait_put_string(t, &first, "file", path);
   ait_put_string(t, &first, "name", raw->name);
   ait_put_string(t, &first, "producer", raw->producer);
+  AIT_TRY(put_signature(t, &first, path, load));
   ait_put_int(t, &first, "nodes", (int64_t)raw->node_count);
   ait_put_double(t, &first, "weight_bytes", ait_graph_weight_bytes(raw));
   ait_put_double(t, &first, "flops", s->total.flops);
@@ -341,14 +363,15 @@ static ait_status put_survey(ait_text *t, const char *path, const ait_graph *raw
   return AIT_OK;
 }
 
-static ait_status inspect_graph(ait_text *t, const char *path, const ait_graph *raw, const ait_inspect_options *o) {
+static ait_status inspect_graph(ait_text *t, const char *path, const ait_graph *raw, const ait_load_options *load,
+                                const ait_inspect_options *o) {
   ait_graph *core = NULL;
   ait_build_request request = {.allocator = ait_allocator_default(), .backend = ait_backend_find("eager"), .cpu_mask = UINT64_MAX};
   ait_status status = request.backend ? ait_plan_lower(raw, &request, &core) : AIT_OK;
   if (status != AIT_OK) ait_status_free(status); /* work is then counted on the raw graph */
   survey s = {.g = core ? core : raw};
   status = make_survey(&s, raw, o);
-  if (status == AIT_OK) status = put_survey(t, path, raw, &s, o);
+  if (status == AIT_OK) status = put_survey(t, path, raw, &s, load, o);
   free_survey(&s);
   ait_graph_destroy(core);
   return status;
@@ -365,7 +388,7 @@ ait_status ait_inspect_with(const char *path, const ait_load_options *load, cons
   if (options) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
   ait_text_init(&t, ait_allocator_default());
   ait_status status = ait_graph_open(path, load, &graph);
-  if (status == AIT_OK) status = inspect_graph(&t, path, graph, &o);
+  if (status == AIT_OK) status = inspect_graph(&t, path, graph, load, &o);
   ait_graph_destroy(graph);
   if (status == AIT_OK) return ait_put_finish(&t, out);
   ait_text_deinit(&t);

@@ -26,7 +26,7 @@ static ait_status compile_parts(const ait_build_request *request, const ait_part
     list[i] = (ait_plan_part){e->backend->name, e->options, &p->region, p->inputs, p->outputs};
   }
   uint64_t cpu = request->cpu_mask & ait_cpu_features();
-  ait_cpu_names(cpu, target, sizeof target);
+  ait_plan_target(cpu, target, sizeof target);
   AIT_TRY(ait_plan_compile_parts(request->allocator, list, parts->count, parts->value_count, parts->results, parts->result_count, weights,
                                  request->cpu_mask, target, out));
   out->cpu_needed = cpu;

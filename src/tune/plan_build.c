@@ -1,5 +1,6 @@
 /* From a raw graph to a plan of one step on one backend. */
 #include "tune/tune.h"
+#include <stdio.h>
 
 /* A key that the backend does not list is a user's mistake, not a silent nothing. */
 static ait_status check_options(const ait_backend *backend, const char *text) {
@@ -67,6 +68,11 @@ static ait_status first_reason(const ait_backend *backend, const ait_support *su
   return ait_error(AIT_CODE_UNSUPPORTED, "backend '%s' does not take this model: %s", backend->name, reason);
 }
 
+void ait_plan_target(uint64_t features, char *out, size_t size) {
+  ait_cpu_names(features, out, size);
+  if (!*out) snprintf(out, size, "scalar");
+}
+
 ait_status ait_plan_build(const ait_graph *raw, const ait_build_request *request, ait_support *notes, ait_plan *out_plan,
                           ait_weight_store **out_weights) {
   ait_allocator a = request->allocator;
@@ -83,7 +89,7 @@ ait_status ait_plan_build(const ait_graph *raw, const ait_build_request *request
   if (!notes) notes = &support;
   AIT_GOTO(request->backend->supports(region, notes));
   if (!notes->supported) AIT_GOTO(first_reason(request->backend, notes));
-  ait_cpu_names(request->cpu_mask & ait_cpu_features(), target, sizeof target);
+  ait_plan_target(request->cpu_mask & ait_cpu_features(), target, sizeof target);
   AIT_GOTO(ait_plan_compile(a, request->backend->name, request->options, region, ait_weight_store_provider(graph->weights),
                             request->cpu_mask, target, out_plan));
   out_plan->cpu_needed = request->cpu_mask & ait_cpu_features();

@@ -1,5 +1,6 @@
 /* Seals a tuned model in an .ait: the user's graph and weights, the winner's plan, and those folded constants that the plan asks for. */
 #include "tune/seal.h"
+#include "artifact/signature.h"
 
 /* A provider that writes down which names were asked for. */
 typedef struct listener {
@@ -48,19 +49,125 @@ static ait_status sealed_weights(const ait_weight_store *own, const ait_weight_s
   return status;
 }
 
-ait_status ait_seal(const ait_trial_context *x, const ait_candidate *winner, const char *report, const char *path) {
+/* ---- samples: in the file only when they are asked for -----------------------------------------------------------------------------*/
+typedef struct samples {
+  ait_arena arena; /* names */
+  ait_artifact_extra *extras;
+  ait_text *texts;
+  size_t count, capacity;
+} samples;
+
+/* As .npy: what is no tensor as an array of rank 0; texts are left out. */
+static ait_status put_sample(samples *s, size_t call, size_t input, const ait_value *v) {
+  ait_tensor scalar = {0};
+  const ait_tensor *t = &v->as.tensor;
+  if (v->kind == AIT_VALUE_INT) scalar = ait_tensor_borrow((void *)(uintptr_t)&v->as.i, AIT_I64, 0, NULL), t = &scalar;
+  else if (v->kind == AIT_VALUE_FLOAT) scalar = ait_tensor_borrow((void *)(uintptr_t)&v->as.f, AIT_F64, 0, NULL), t = &scalar;
+  else if (v->kind == AIT_VALUE_BOOL) scalar = ait_tensor_borrow((void *)(uintptr_t)&v->as.b, AIT_BOOL, 0, NULL), t = &scalar;
+  else if (v->kind != AIT_VALUE_TENSOR) return AIT_OK;
+  ait_text *text = &s->texts[s->count];
+  ait_text_init(text, ait_allocator_default());
+  ait_artifact_extra *e = &s->extras[s->count++];
+  e->name = ait_arena_printf(&s->arena, "samples/%zu/%zu.npy", call, input);
+  if (!e->name) return AIT_OOM();
+  AIT_TRY(ait_npy_format(ait_allocator_default(), t, text));
+  if (text->failed) return AIT_OOM();
+  e->data = text->data;
+  e->size = text->length;
+  return AIT_OK;
+}
+
+static ait_status own_samples(const ait_tune_cases *cases, samples *s) {
+  for (size_t i = 0; i < cases->count; ++i) s->capacity += cases->items[i].measured ? cases->items[i].input_count : 0;
+  s->extras = AIT_ARENA_ARRAY(&s->arena, ait_artifact_extra, s->capacity);
+  s->texts = AIT_ARENA_ARRAY(&s->arena, ait_text, s->capacity);
+  if (!s->extras || !s->texts) return AIT_OOM();
+  for (size_t i = 0; i < cases->count && cases->items[i].measured; ++i) /* the user's own come first */
+    for (size_t k = 0; k < cases->items[i].input_count; ++k) AIT_TRY(put_sample(s, i, k, &cases->items[i].inputs[k]));
+  return AIT_OK;
+}
+
+/* What the file held before. */
+static ait_status kept_samples(const ait_artifact *base, samples *s) {
+  size_t n = ait_artifact_entry_count(base);
+  s->extras = AIT_ARENA_ARRAY(&s->arena, ait_artifact_extra, n);
+  if (!s->extras) return AIT_OOM();
+  for (size_t i = 0; i < n; ++i) {
+    ait_artifact_extra e = {.name = ait_artifact_entry_name(base, i)};
+    if (!ait_starts_with(e.name, "samples/")) continue;
+    e.data = ait_artifact_entry(base, e.name, &e.size);
+    s->extras[s->count++] = e;
+  }
+  return AIT_OK;
+}
+
+static void samples_deinit(samples *s) {
+  for (size_t i = 0; s->texts && i < s->count; ++i) ait_text_deinit(&s->texts[i]);
+  ait_arena_deinit(&s->arena);
+}
+
+/* ---- the file ----------------------------------------------------------------------------------------------------------------------*/
+static ait_status add_plans(ait_arena *arena, ait_artifact *base, ait_plan *own, const char *report, ait_artifact_content *c) {
+  c->plans = own;
+  c->plan_count = 1;
+  c->report_json = report;
+  if (!base) return AIT_OK;
+  ait_plan *plans, plan = *own;
+  bool keep;
+  plan.report = report;
+  plan.report_size = strlen(report);
+  AIT_TRY(ait_append_plans(arena, base, &plan, &plans, &c->plan_count, &keep));
+  c->plans = plans;
+  c->report_json = NULL;
+  return keep ? ait_artifact_report(base, &c->report_json) : AIT_OK;
+}
+
+static ait_status write_file(const ait_trial_context *x, const char *path, ait_artifact_content *c) {
+  ait_private_key key = {0};
+  ait_status status = AIT_OK;
+  if (x->options->sign_key) {
+    status = ait_private_key_find(x->options->keys, x->options->sign_key, &key);
+    c->signer = &key;
+  }
+  if (!status) status = ait_artifact_write(ait_allocator_default(), path, c);
+  ait_private_key_wipe(&key);
+  return status;
+}
+
+static ait_status name_machine(ait_plan *plan) {
+  size_t size = strlen(ait_cpu_model()) + 1;
+  plan->machine = ait_alloc(plan->allocator, size, 1);
+  if (!plan->machine) return AIT_OOM();
+  memcpy(plan->machine, ait_cpu_model(), size);
+  return AIT_OK;
+}
+
+ait_status ait_seal(const ait_trial_context *x, const ait_candidate *winner, const char *report, ait_artifact *base, const char *path) {
   ait_allocator a = ait_allocator_default();
   ait_built built;
   ait_weight_store *weights = NULL;
+  samples s = {0};
   AIT_TRY(ait_built_create(x, winner, &built));
   listener l = {.from = ait_weight_store_provider(built.weights)};
   ait_map_init(&l.asked, a);
-  ait_status status = hear_plan(x->region, &built.plan, &l);
-  if (status == AIT_OK) status = sealed_weights(x->raw->weights, built.weights, &l, &weights);
-  ait_artifact_content content = {.portable = x->region, .weights = weights, .plans = &built.plan, .plan_count = 1, .report_json = report};
-  content.producer = x->raw->producer;
-  content.model_name = x->raw->name;
-  if (status == AIT_OK) status = ait_artifact_write(a, path, &content);
+  ait_arena_init(&s.arena, a);
+  ait_artifact_content content = {.portable = x->region};
+  ait_status status = AIT_OK;
+  AIT_GOTO(name_machine(&built.plan));
+  AIT_GOTO(hear_plan(x->region, &built.plan, &l));
+  AIT_GOTO(sealed_weights(base ? ait_artifact_weights(base) : x->raw->weights, built.weights, &l, &weights));
+  AIT_GOTO(add_plans(&s.arena, base, &built.plan, report, &content));
+  if (x->options->embed_samples) AIT_GOTO(own_samples(x->cases, &s));
+  else if (base) AIT_GOTO(kept_samples(base, &s));
+  content.portable = base ? ait_artifact_region(base) : x->region;
+  content.weights = weights;
+  content.producer = base ? ait_artifact_producer(base) : x->raw->producer;
+  content.model_name = base ? ait_artifact_model_name(base) : x->raw->name;
+  content.extras = s.extras;
+  content.extra_count = s.count;
+  AIT_GOTO(write_file(x, path, &content));
+cleanup:
+  samples_deinit(&s);
   ait_weight_store_release(weights);
   ait_map_deinit(&l.asked);
   ait_built_deinit(&built);

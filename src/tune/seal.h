@@ -2,8 +2,11 @@
 #ifndef AIT_SRC_TUNE_SEAL_H
 #define AIT_SRC_TUNE_SEAL_H
 
+#include "tune/append.h"
 #include "tune/candidate.h"
 
-ait_status ait_seal(const ait_trial_context *context, const ait_candidate *winner, const char *report, const char *path) AIT_MUST_USE;
+/* base: the file that the plan is added to, NULL: a new one. */
+ait_status ait_seal(const ait_trial_context *context, const ait_candidate *winner, const char *report, ait_artifact *base,
+                    const char *path) AIT_MUST_USE;
 
 #endif

@@ -1,4 +1,5 @@
 /* ait_tune: oracle, trials, contest, file. */
+#include "artifact/signature.h"
 #include "tune/tune_mix.h"
 #include "tune/decide.h"
 #include "tune/put_json.h"
@@ -25,6 +26,7 @@ typedef struct tuner {
   ait_decision *decision;
   ait_evidence evidence;
   ait_record *record;
+  ait_artifact *base; /* --append: the file as it is */
   ait_trial_context x;
   int32_t threads;
   char key[128];    /* what all trials of this run share: model, data, machine, build */
@@ -105,8 +107,46 @@ static void recall(tuner *t, const char *key, void *out, size_t size, bool *out_
 }
 
 static void remember(tuner *t, const char *key, const char *label, const void *value, size_t size) {
-  ait_status status = t->record ? ait_record_put(t->record, key, label, value, size) : AIT_OK;
+  ait_status status = t->record ? ait_record_put(t->record, key, label, ait_build_id(), value, size) : AIT_OK;
   if (status != AIT_OK) without_record(t, status);
+}
+
+/* A record may come from elsewhere: what indexes and lengths say is checked before anything goes by it. */
+static bool is_finite(double v) { return v - v == 0; }
+
+static bool plausible_trial(const ait_trial_result *r) {
+  bool good = (uint32_t)r->outcome <= AIT_OUTCOME_SKIPPED && r->sample_count <= AIT_TRIAL_SAMPLES && memchr(r->reason, 0, sizeof r->reason);
+  for (uint32_t i = 0; good && i < r->sample_count; ++i) good = r->samples[i] > 0 && is_finite(r->samples[i]);
+  return good && (r->outcome != AIT_OUTCOME_VALID || r->sample_count > 0);
+}
+
+static bool plausible_contest(const ait_contest *c, uint32_t members) {
+  bool good = *(const uint8_t *)&c->failed == 0 && c->count == members && c->rounds > 0 && c->rounds <= AIT_CONTEST_ROUNDS;
+  for (uint32_t k = 0; good && k < c->count; ++k) {
+    const double *times = &c->times[k * AIT_CONTEST_ROUNDS];
+    for (uint32_t r = 0; good && r < c->rounds; ++r) good = times[r] > 0 && is_finite(times[r]);
+  }
+  return good;
+}
+
+static bool is_text(const char *text, size_t size) { return memchr(text, 0, size) != NULL; }
+
+static bool plausible_parts(const ait_trial_parts *p) {
+  bool good = (uint32_t)p->outcome <= AIT_OUTCOME_SKIPPED && is_text(p->reason, sizeof p->reason);
+  for (uint32_t i = 0; good && i < AIT_TRIAL_PARTS; ++i) good = p->seconds[i] >= 0 && is_finite(p->seconds[i]);
+  return good;
+}
+
+static bool plausible_profile(const ait_profile *p, const ait_tune_cases *cases) {
+  bool good = is_text(p->why, sizeof p->why) && p->step_count <= AIT_PROFILE_STEPS && p->row_count <= AIT_PROFILE_ROWS;
+  for (uint32_t i = 0; good && i < p->step_count; ++i) {
+    const ait_profile_step *s = &p->steps[i];
+    good = is_text(s->name, sizeof s->name) && is_text(s->op, sizeof s->op) && is_text(s->kernel, sizeof s->kernel) &&
+           is_text(s->module, sizeof s->module) && is_finite(s->seconds);
+  }
+  for (uint32_t i = 0; good && i < p->row_count; ++i)
+    good = p->rows[i].case_index < cases->count && p->rows[i].output_index < cases->output_count;
+  return good;
 }
 
 static void trial_key(const tuner *t, const ait_candidate *c, char out[512]) {
@@ -147,6 +187,7 @@ static ait_status try_one(tuner *t, ait_candidate *c, double seconds) {
   trial_key(t, c, key);
   t->current = c->name;
   recall(t, key, &c->result, sizeof c->result, &c->reused);
+  c->reused = c->reused && plausible_trial(&c->result);
   if (!c->reused) {
     AIT_TRY(need_answers(t));
     tell(t, NULL);
@@ -195,7 +236,7 @@ static bool is_recorded(tuner *t, const ait_candidate *c) {
   bool found;
   trial_key(t, c, key);
   recall(t, key, &result, sizeof result, &found);
-  return found;
+  return found && plausible_trial(&result);
 }
 
 static ait_status try_or_skip(tuner *t, ait_candidate *c, double seconds, bool *won) {
@@ -238,7 +279,7 @@ static ait_status measure_parts(void *ctx, const ait_candidate *c, double second
   trial_key(t, c, key);
   t->current = c->name;
   recall(t, key, out, sizeof *out, &found);
-  if (found) return AIT_OK;
+  if (found && plausible_parts(out)) return AIT_OK;
   AIT_TRY(need_answers(t));
   tell(t, NULL);
   AIT_TRY(ait_trial_measure_parts(&t->x, c, seconds, out));
@@ -309,6 +350,7 @@ static ait_status hold_contest(tuner *t, bool *out_again) {
   t->phase = "contest";
   tell(t, NULL);
   recall(t, key, &d->contest, sizeof d->contest, &d->reused);
+  d->reused = d->reused && plausible_contest(&d->contest, d->finalist_count);
   if (!d->reused) {
     double left = t->options.budget_seconds - (ait_clock_seconds() - t->start), seconds = 0.3 * t->options.budget_seconds;
     if (seconds > left) seconds = left > 1 ? left : 1;
@@ -355,7 +397,7 @@ static ait_status profile_one(tuner *t, const ait_candidate *c, ait_profile *out
   bool found;
   snprintf(key, sizeof key, "profile-%s-%s", t->key, c->name);
   recall(t, key, out, sizeof *out, &found);
-  if (found) return AIT_OK;
+  if (found && plausible_profile(out, &t->cases)) return AIT_OK;
   AIT_TRY(need_answers(t));
   t->current = c->name;
   tell(t, NULL);
@@ -425,6 +467,14 @@ static ait_status check_writable(const char *path) {
   return AIT_OK;
 }
 
+static ait_status check_signer(const ait_tune_options *options) {
+  ait_private_key key;
+  if (!options->sign_key) return AIT_OK;
+  AIT_TRY(ait_private_key_find(options->keys, options->sign_key, &key));
+  ait_private_key_wipe(&key);
+  return AIT_OK;
+}
+
 static ait_status run(tuner *t, const char *model_path, const char *out_path, const ait_sample *samples, size_t sample_count,
                       char **out_report) {
   ait_load_options load;
@@ -443,6 +493,10 @@ static ait_status run(tuner *t, const char *model_path, const char *out_path, co
   AIT_TRY(ait_graph_check_operators(t->raw));
   AIT_TRY(ait_graph_region(t->raw, ait_allocator_default(), &t->region));
   if (out_path) AIT_TRY(check_writable(out_path));
+  AIT_TRY(check_signer(&t->options));
+  if (t->options.append) AIT_TRY(ait_append_open(out_path, t->options.keys, t->raw, t->region, &t->base));
+  if (t->base && ait_artifact_signature(t->base).state != AIT_SIGNATURE_UNSIGNED && !t->options.sign_key)
+    tell(t, "note: the file was signed; with another plan in it, it is not (--sign KEY signs it again)");
   AIT_TRY(open_record(t));
   AIT_TRY(ait_tune_cases_create(t->raw, samples, sample_count, &t->cases));
   AIT_TRY(make_key(t));
@@ -459,7 +513,7 @@ static ait_status run(tuner *t, const char *model_path, const char *out_path, co
   t->phase = "seal";
   tell(t, NULL);
   if (status == AIT_OK && t->decision->winner >= 0 && out_path)
-    status = ait_seal(&t->x, &t->list.items[t->decision->winner], report.data, out_path);
+    status = ait_seal(&t->x, &t->list.items[t->decision->winner], report.data, t->base, out_path);
   if (status == AIT_OK && t->decision->winner < 0) status = nothing_valid(t);
   if (!out_report) return ait_text_deinit(&report), status;
   return ait_status_join(status, ait_put_finish(&report, out_report));
@@ -479,6 +533,7 @@ ait_status ait_tune(const char *model_path, const char *out_path, const ait_samp
   ait_free(ait_allocator_default(), t.decision, sizeof *t.decision);
   ait_evidence_deinit(&t.evidence);
   ait_record_close(t.record);
+  ait_artifact_release(t.base);
   ait_candidates_deinit(&t.list);
   ait_tune_cases_deinit(&t.cases);
   ait_graph_region_destroy(ait_allocator_default(), t.region);

@@ -26,6 +26,8 @@ typedef struct ait_build_request {
  * Errors: unsupported with the backend's first reason. notes: may be NULL, else filled by the backend's `supports`. */
 ait_status ait_plan_build(const ait_graph *raw, const ait_build_request *request, ait_support *notes, ait_plan *out_plan,
                           ait_weight_store **out_weights) AIT_MUST_USE;
+/* What a plan for these CPU features is called: "sse2,avx2", "scalar". */
+void ait_plan_target(uint64_t features, char *out, size_t size);
 /* The graph in the form that the backend takes: raw, or after its pipeline. A new graph, owned by the caller. */
 ait_status ait_plan_lower(const ait_graph *raw, const ait_build_request *request, ait_graph **out) AIT_MUST_USE;
 
