@@ -72,7 +72,8 @@ typedef struct ait_custom_op {
   const char *summary; /* one line, or NULL */
   void *ctx;
   /* dtype and shape of each result that is a tensor; the others are left alone. Called before run with the same arguments, so sizes may
-   * depend on contents. */
+   * depend on contents. While an ONNX model is imported only dtypes and shapes are known: data is NULL then, and a rule that needs contents
+   * returns an error of code unsupported. */
   ait_status (*infer)(const ait_custom_call *call, ait_custom_shape *results);
   /* Tensors are there, contiguous, with what infer said: fill them. Of numbers set as.i, as.f or as.b. */
   ait_status (*run)(const ait_custom_call *call, ait_value *results);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A model with a custom operator: custom_op_test.sh AIT APP PLUGIN DATA BACKEND-PLUGIN. The application and the plugin are examples/custom_op.
+# A model with a custom operator: custom_op_test.sh AIT APP PLUGIN DATA BACKEND-PLUGIN SCALE-PLUGIN. The application and the plugin are examples/custom_op.
 set -u
 ait=$1 app=$2 plugin=$3 model=$4/pt2/golden/cust_t214.pt2
 work=$(mktemp -d "${TMPDIR:-/tmp}/ait-custom.XXXXXX") || exit 1
@@ -53,6 +53,18 @@ check 0 '^13$' "$app" tuned.ait
 check 3 "no plugin 'absent.so'" "$ait" ops --plugin absent.so
 echo text >text.so
 check 4 "cannot load plugin 'text.so'" "$ait" ops --plugin text.so
+# an operator of a custom domain in an ONNX model: 2 * relu(3 x + 1)
+scale=$4/onnx/custom_scale.onnx
+check 3 "operator 'Scale' of 'testlib'" "$ait" run "$scale" --random 1
+check 1 'testlib::Scale  *2 .*a custom operator that is not registered' "$ait" ops --missing "$scale"
+check 0 'nothing is missing' "$ait" ops --missing "$scale" --plugin "$6"
+for backend in reference native; do
+  check 0 '' "$ait" run "$scale" --random 1 --plugin "$6" --backend $backend -o "scale.$backend.npz"
+done
+check 0 '' cmp scale.reference.npz scale.native.npz
+check 0 'custom "testlib::Scale"(%x, 3.0, \[1.0\])' "$ait" opt "$scale" --plugin "$6"
+check 0 'winner' "$ait" tune "$scale" --random 1 --budget 2 --record none --plugin "$6" -o scale.ait
+
 # a backend from a plugin
 check 0 'never  *yes  *7 ' "$ait" backends --plugin "$5"
 check 3 "backend 'never' does not take this model: it takes nothing" "$ait" run "$4/models/digits/digits.pt2" --random 1 --plugin "$5" --backend never

@@ -176,7 +176,12 @@ static ait_status build(ox_call *c) {
   c->version = ox_opset_version(c->s, domain);
   if (function) return ox_call_function(c, function);
   r = find_row(domain, c->node->op_type ? c->node->op_type : "", c->version, &other);
-  if (!r) return c->in->missing ? note_missing(c, domain) : unknown_operator(c, domain, other);
+  if (!r) {
+    bool found;
+    AIT_TRY(ox_custom_operator(c, domain, &found));
+    if (found) return AIT_OK;
+    return c->in->missing ? note_missing(c, domain) : unknown_operator(c, domain, other);
+  }
   c->variant = r->variant;
   ait_status status = r->build(c);
   if (!status || !c->in->missing) return status;

@@ -105,6 +105,8 @@ typedef ait_status (*ox_builder)(ox_call *c);
 /* ---- nodes.c ---------------------------------------------------------------------------------------------------------------------*/
 /* "node 'x' (Conv): …" is put before by the caller. */
 ait_status ox_fail(const ox_call *c, ait_code code, const char *format, ...) AIT_PRINTF(3, 4) AIT_MUST_USE;
+/* custom.c: a node of an operator that the application registered under "domain::Op". */
+ait_status ox_custom_operator(ox_call *c, const char *domain, bool *out_found) AIT_MUST_USE;
 ait_status ox_add_nodes(ox_scope *s, Onnx__NodeProto *const *nodes, size_t count) AIT_MUST_USE;
 int64_t ox_opset_version(const ox_scope *s, const char *domain); /* 0: not imported */
 
