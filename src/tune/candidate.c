@@ -17,7 +17,8 @@ static ait_status add(ait_candidates *list, const ait_backend *backend, const ch
   ait_probe probe = {0};
   backend->probe(&probe);
   snprintf(c->version, sizeof c->version, "%s", probe.version);
-  if (!probe.available) snprintf(c->missing, sizeof c->missing, "not here: %.240s", probe.detail);
+  /* no details: they may hold paths, which are no part of a report */
+  if (!probe.available) snprintf(c->missing, sizeof c->missing, "not here: 'ait backends' says why");
   if (key) snprintf(c->options, sizeof c->options, "%s=%s", key, value);
   snprintf(c->name, sizeof c->name, "%s%s%s threads=%d", backend->name, key ? " " : "", c->options, threads);
   return AIT_OK;
