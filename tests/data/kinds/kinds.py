@@ -464,7 +464,7 @@ def broadcast(a, b, s, m):
 def strided_inputs(x, image):
     y = x.clone()
     y[1] += x[0]
-    return x + 1, x.reshape(2, 12), x @ r_const(6, 3), x.sum(0), x.t().flatten(), F.conv2d(image, r_const(3, 2, 3, 3)), F.max_pool2d(image, 2), image.mean((2, 3)), y, x.softmax(1), F.layer_norm(x, (6,)), image.flatten(1), x[1:, ::2], x.cumsum(1), x.sort(1)[0], x.argmax(0), torch.cat([x, x.flip(1)])
+    return x + 1, x.reshape(2, 12), x @ r_const(6, 3), x.sum(0), x.t().flatten(), F.conv2d(image, r_const(3, 2, 3, 3)), F.max_pool2d(image, 2), image.mean((2, 3)), y, x.softmax(1), F.layer_norm(x + r_const(6), (6,)), image.flatten(1), x[1:, ::2], x.cumsum(1), x.sort(1)[0], x.argmax(0), torch.cat([x, x.flip(1)])
 
 
 # ---- control flow -----------------------------------------------------------------------------------------------------------------------
