@@ -57,7 +57,7 @@ static const struct {
 } faults[] = {
     {CORE "%n: float32[s0, 3] = aten.normal_(%x)", "node 'n' (aten.normal_)", "does not belong to the core dialect"},
     {CORE "%n: float32[s0, 3] = inplace relu(%x)", "'n'", "in-place node in a core graph"},
-    {RAW "%n: float32[2, 3] = relu(%x)", "'n'", "does not belong to the raw dialect"},
+    {RAW "%n: float32[2, 3] = inplace relu(%x)", "'n'", "does not belong to the raw dialect"},
     {CORE "%n: float32[s0, 3] = relu(%i)", "'n' (relu)", "argument 'x' is of the wrong kind"},
     {CORE "%n: float32[s0, 3] = relu(none)", "'n'", "argument 'x' is missing"},
     {CORE "%n: float32[s0, 3] = gelu(%x, approximate=3)", "'n'", "argument 'approximate' is of the wrong kind"},
