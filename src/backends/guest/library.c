@@ -42,7 +42,7 @@ static bool open_file(const char *file, const char *symbol, guest_library *out) 
     return false;
   }
   out->handle = handle;
-  snprintf(out->path, sizeof out->path, "%s", real);
+  memcpy(out->path, real, strlen(real) + 1); /* it fits: see above */
   return true;
 }
 
