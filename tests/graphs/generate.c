@@ -231,7 +231,7 @@ static void add_symbols(gf_gen *g) {
   static const int64_t least[] = {0, 1, 2}, most[] = {9, 12, 20};
   g->symbol_count = gf_chance(&g->random, 65) ? 1 + gf_below(&g->random, 3) : 0;
   for (uint32_t i = 0; i < g->symbol_count; ++i) {
-    char name[8];
+    char name[16];
     snprintf(name, sizeof name, "s%u", (unsigned)i);
     gf_must(ait_dim_symbol(g->g, name, &g->symbols[i]), name);
     ait_symbol *s = ait_graph_symbol(g->g, name);
