@@ -437,7 +437,7 @@ faults_part() {
   [ -e full.npz ] && fail "a full disk left half an npz"
   find . -name '*.tmp*' | grep -q . && fail "temporary files are left: $(find . -name '*.tmp*')"
   if [ -w /dev/full ]; then
-    for command in 'ops' 'ops --json' 'help' '--version' 'backends' "opt $digits" "inspect $digits" "run $digits --random 1"; do
+    for command in 'ops' 'ops --json' 'help' '--version' 'backends' "opt $digits" "inspect $digits --no-roofline" "run $digits --random 1"; do
       # shellcheck disable=SC2086
       "$ait" $command >/dev/full 2>err
       [ $? -eq 4 ] || fail "exit code of ait $command to a full device"

@@ -84,7 +84,7 @@ static void index_kernel(const void *args, int64_t begin, int64_t end, void *scr
       int64_t i = read_index(t->data, at[k], t->wide);
       if (i < 0) i += t->size;
       good = good && i >= 0 && i < t->size;
-      x += i * t->x_stride;
+      if (good) x += i * t->x_stride; /* an index from data may be any number */
     }
     if (good) {
       copy_rest(a, a->x + x, a->y + y);
