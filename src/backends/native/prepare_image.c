@@ -222,6 +222,9 @@ static double conv_macs(const conv *c, const int64_t pixels[3]) {
   return macs;
 }
 
+/* What reading and writing images costs at least: with few channels that is more than the arithmetic. */
+static double image_traffic(const image *x, const image *y) { return 0.4 * (double)(nat_count(&x->view) + nat_count(&y->view)); }
+
 static ait_status direct_conv(nat_bind *b, const nat_step *s, const conv *c) {
   nat_view w;
   AIT_TRY(conv_weight(b, s, c, NAT_PACK_CONV, &w));
@@ -236,7 +239,7 @@ static ait_status direct_conv(nat_bind *b, const nat_step *s, const conv *c) {
                     .column_parts = 1},
                *args;
   ait_conv_f32_plan(b->kernels, &k, b->threads);
-  nat_work work = {b->kernels->conv_f32, "conv", ait_conv_f32_units(&k), conv_macs(c, c->d.out) * 0.02,
+  nat_work work = {b->kernels->conv_f32, "conv", ait_conv_f32_units(&k), conv_macs(c, c->d.out) * 0.02 + image_traffic(&c->x, &c->y.image),
                    ait_conv_f32_scratch(b->kernels, &k)};
   AIT_TRY(nat_emit(b, &work, &k, sizeof k, &args));
   AIT_TRY(NAT_POINTER(b, args->x, &c->x.view));
@@ -251,8 +254,8 @@ static ait_status winograd_conv(nat_bind *b, const nat_step *s, const conv *c) {
   AIT_TRY(conv_weight(b, s, c, NAT_PACK_WINOGRAD, &w));
   ait_winograd_f32 k = {.d = c->d, .ic = c->ic, .oc = c->oc, .x_stride = c->x.stride, .y_stride = c->y.image.stride, .ep = c->ep}, *args;
   ait_winograd_f32_plan(b->kernels, &k, b->threads);
-  nat_work work = {b->kernels->winograd_f32, "conv, Winograd", ait_winograd_f32_units(&k), conv_macs(c, c->d.out) * 0.012,
-                   ait_winograd_f32_scratch(b->kernels, &k)};
+  nat_work work = {b->kernels->winograd_f32, "conv, Winograd", ait_winograd_f32_units(&k),
+                   conv_macs(c, c->d.out) * 0.012 + image_traffic(&c->x, &c->y.image), ait_winograd_f32_scratch(b->kernels, &k)};
   AIT_TRY(nat_emit(b, &work, &k, sizeof k, &args));
   AIT_TRY(NAT_POINTER(b, args->x, &c->x.view));
   AIT_TRY(NAT_POINTER(b, args->w, &w));
@@ -270,7 +273,8 @@ static ait_status depthwise_conv(nat_bind *b, const nat_step *s, const conv *c) 
                          .y_stride = c->y.image.stride,
                          .ep = c->ep},
                     *args;
-  nat_work work = {b->kernels->depthwise_f32, "depthwise conv", ait_depthwise_f32_units(&k), conv_macs(c, c->d.out) * 0.06, 0};
+  nat_work work = {b->kernels->depthwise_f32, "depthwise conv", ait_depthwise_f32_units(&k),
+                   conv_macs(c, c->d.out) * 0.06 + image_traffic(&c->x, &c->y.image), 0};
   AIT_TRY(nat_emit(b, &work, &k, sizeof k, &args));
   AIT_TRY(NAT_POINTER(b, args->x, &c->x.view));
   AIT_TRY(NAT_POINTER(b, args->w, &w));
@@ -336,8 +340,8 @@ static ait_status emit_pool(nat_bind *b, ait_pool_f32 *p, const image *x, const 
     return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "shapes do not fit");
   if (nat_count(&y->view) == 0) return AIT_OK;
   double taps = (double)(p->d.kernel[0] * p->d.kernel[1] * p->d.kernel[2]);
-  nat_work work = {b->kernels->pool_f32, p->max ? "max pool" : "avg pool", ait_pool_f32_units(p), (double)nat_count(&y->view) * taps * 0.06,
-                   0};
+  nat_work work = {b->kernels->pool_f32, p->max ? "max pool" : "avg pool", ait_pool_f32_units(p),
+                   (double)nat_count(&y->view) * taps * 0.06 + image_traffic(x, y), 0};
   ait_pool_f32 *args;
   AIT_TRY(nat_emit(b, &work, p, sizeof *p, &args));
   AIT_TRY(NAT_POINTER(b, args->x, &x->view));
