@@ -281,8 +281,7 @@ static void test_names_the_entry(void **state) {
   ait_free(heap(), data, size + 1);
 }
 
-/* ---- crafted files: every checksum is right
- * ----------------------------------------------------------------------------------------------*/
+/* ---- crafted files: every checksum is right ---------------------------------------------------------------------------------- */
 typedef struct crafted {
   const char *manifest, *weights;
   bool no_graph;
@@ -433,8 +432,7 @@ static void test_out_of_memory(void **state) {
   assert_true(done);
 }
 
-/* ---- large files: headers only
- * -----------------------------------------------------------------------------------------------------------*/
+/* ---- large files: headers only ----------------------------------------------------------------------------------------------- */
 static void test_zip64_headers(void **state) {
   AIT_UNUSED(state);
   ait_zip_entry entries[2] = {{.name = (char *)"weights/0", .size = (uint64_t)5 << 30, .crc = 1},

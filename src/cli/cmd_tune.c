@@ -223,8 +223,7 @@ int cli_cmd_tune(const cli_args *args) {
   return code;
 }
 
-/* ---- ait report
- * ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- ait report -------------------------------------------------------------------------------------------------------------- */
 static struct json_object *signature_json(ait_signature s) {
   struct json_object *o = json_object_new_object();
   json_object_object_add(o, "state", json_object_new_string(ait_signature_state_name(s.state)));

@@ -296,8 +296,7 @@ ait_status dim_build(ait_graph *g, const dim_poly *p, ait_dim *out) {
   return AIT_OK;
 }
 
-/* ---- making
- * ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- making ------------------------------------------------------------------------------------------------------------------ */
 
 ait_status dim_raw(ait_graph *g, ait_dim_op op, ait_dim a, ait_dim b, ait_dim *out) {
   return dim_intern(g, (ait_dim_expr){.op = op, .a = a, .b = b}, NULL, out);

@@ -392,8 +392,7 @@ typedef struct ait_gru_cell_f32 {
 } ait_gru_cell_f32;
 static inline int64_t ait_gru_cell_f32_units(const ait_gru_cell_f32 *p) { return p->rows; }
 
-/* ---- typed calls: ait_k_<kernel>(table, args, begin, end, scratch)
- * ----------------------------------------------------------------------*/
+/* ---- typed calls: ait_k_<kernel>(table, args, begin, end, scratch) ----------------------------------------------------------- */
 #define AIT_KERNEL(name, type, unit, text)                                                                             \
   static inline void ait_k_##name(const ait_kernels *k, const type *args, int64_t begin, int64_t end, void *scratch) { \
     k->name(args, begin, end, scratch);                                                                                \

@@ -180,8 +180,7 @@ static void test_threads(void **state) {
   ait_model_release(model);
 }
 
-/* ---- native code
- * -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- native code ------------------------------------------------------------------------------------------------------------- */
 static uint32_t code_loads;
 
 static ait_status code_load(const ait_load_context *context, void **out_loaded) {
@@ -234,8 +233,7 @@ static void test_code_needs_trust(void **state) {
   ait_keys_destroy(keys);
 }
 
-/* ---- several plans
- * -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- several plans ----------------------------------------------------------------------------------------------------------- */
 typedef struct offer {
   uint64_t cpu;
   const char *machine;

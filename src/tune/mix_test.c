@@ -11,8 +11,7 @@
 #include "passes/testing.h"
 #include "tune/mix.h"
 
-/* ---- choosing: against all assignments -------------------------------------------------------------------------------------------------
- */
+/* ---- choosing: against all assignments ---- */
 static uint64_t seed = 7;
 static double random_seconds(void) {
   seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -55,8 +54,7 @@ static void chooses_the_cheapest(void **state) {
   }
 }
 
-/* ---- cutting
- * ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- cutting ----------------------------------------------------------------------------------------------------------------- */
 #define NODE(out, in, module) "%" out ": float32[s0, 2] = tanh(%" in ") module \"" module "\"\n"
 #define HEAD                                                                                                                           \
   "graph \"m\" core\nsymbol s0 [1, 64] hint 4 backed\nmodule \"a\" \"A\" calls 1\nmodule \"a.x\" \"X\" calls 1\nmodule \"a.y\" \"Y\" " \

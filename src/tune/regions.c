@@ -1,7 +1,6 @@
 #include "tune/regions.h"
 
-/* ---- where to cut
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- where to cut ------------------------------------------------------------------------------------------------------------ */
 bool ait_module_within(const char *module, const char *path) {
   size_t n = strlen(path);
   return n == 0 || (strncmp(module, path, n) == 0 && (module[n] == 0 || module[n] == '.'));
@@ -58,8 +57,7 @@ uint32_t ait_parts_find(const ait_region *whole, const char *const *pins, uint32
   return best;
 }
 
-/* ---- what crosses
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- what crosses ------------------------------------------------------------------------------------------------------------ */
 enum { DEPTH_LIMIT = 32 };
 typedef void (*value_fn)(void *ctx, uint32_t value);
 typedef void (*dim_fn)(void *ctx, ait_dim dim);
@@ -157,8 +155,7 @@ static void add_output(cutter *c, const ait_region_output *o, uint32_t number) {
   p->outputs[at] = number;
 }
 
-/* ---- one part
- * ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- one part ---------------------------------------------------------------------------------------------------------------- */
 static bool is_last(const cutter *c) { return c->part + 1 == c->parts->count; }
 
 static void part_inputs(cutter *c) {
@@ -214,8 +211,7 @@ static void part_outputs(cutter *c) {
   }
 }
 
-/* ---- all of them
- * ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------------------------------------------- */
 static void read_value(void *ctx, uint32_t value) {
   cutter *c = ctx;
   c->last_part[value] = c->part;

@@ -49,8 +49,7 @@ ait_status ait_ref_each_line(const ait_ref_lines *lines, int64_t work, ait_ref_l
   return atomic_load(&job.failure);
 }
 
-/* ---- stable order
- * --------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- stable order ------------------------------------------------------------------------------------------------------------ */
 static bool before_f(double a, double b, bool descending) {
   if (descending) return a > b || (isnan(a) && !isnan(b));
   return a < b || (isnan(b) && !isnan(a));

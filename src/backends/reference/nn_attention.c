@@ -100,8 +100,7 @@ static void attend_jobs(void *ctx, int64_t begin, int64_t end) {
   ait_nn_doubles_free(a->call, memory, count);
 }
 
-/* ---- shapes
- * ------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- shapes ------------------------------------------------------------------------------------------------------------------ */
 static ait_status group_of(const ait_ref_call *call, const ait_tensor *q, const ait_tensor *t, bool gqa, int64_t *out) {
   *out = 1;
   if (!gqa || q->rank < 3 || t->rank < 3) return AIT_OK;

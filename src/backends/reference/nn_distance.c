@@ -27,8 +27,7 @@ static double norm_finish(const norm *n) {
   return n->p == 2 ? sqrt(n->sum) : pow(n->sum, 1 / n->p);
 }
 
-/* ---- vector norms
- * ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- vector norms ------------------------------------------------------------------------------------------------------------ */
 /* Moduli of complex numbers replace them. */
 static ait_status moduli(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) {
   AIT_TRY(ait_nn_numbers(call, t, out));
@@ -102,8 +101,7 @@ ait_status ait_ref_vector_norm(ait_ref_call *call) {
   return vector_norm(call, p.f, reduce, keepdim);
 }
 
-/* ---- matrix norms
- * ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- matrix norms ------------------------------------------------------------------------------------------------------------ */
 
 typedef enum matrix_ord { ORD_FRO, ORD_NUC, ORD_ROW_SUM, ORD_COLUMN_SUM, ORD_SPECTRAL } matrix_ord;
 
@@ -233,8 +231,7 @@ ait_status ait_ref_linalg_norm(ait_ref_call *call) {
   return matrix_norm_by(call, NULL, ord.f, dims, keepdim);
 }
 
-/* ---- distances
- * ---------------------------------------------------------------------------------------------------------------------------*/
+/* ---- distances --------------------------------------------------------------------------------------------------------------- */
 static double distance(const double *x, const double *y, int64_t n, double p) {
   norm s = {.p = p};
   for (int64_t i = 0; i < n; ++i) norm_add(&s, x[i] - y[i]);

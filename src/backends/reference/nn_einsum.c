@@ -235,8 +235,7 @@ ait_status ait_ref_einsum(ait_ref_call *call) {
   return status;
 }
 
-/* ---- others by labels
- * ------------------------------------------------------------------------------------------------------------------*/
+/* ---- others by labels -------------------------------------------------------------------------------------------------------- */
 /* The labels are given: label[i] has tensors[i].rank entries. */
 static ait_status labelled(ait_ref_call *call, const ait_tensor *tensors, uint32_t count, int32_t (*label)[AIT_MAX_RANK],
                            const int32_t *out, int32_t out_rank) {

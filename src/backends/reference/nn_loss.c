@@ -16,8 +16,7 @@ static ait_status reduce(ait_ref_call *call, int64_t reduction, const ait_tensor
   return ait_nn_result(call, 0, dtype, &scalar);
 }
 
-/* ---- element by element
- * ----------------------------------------------------------------------------------------------------------------------*/
+/* ---- element by element ------------------------------------------------------------------------------------------------------ */
 typedef double (*loss_fn)(double x, double y, const double *p);
 
 static double mse(double x, double y, const double *p) {
@@ -198,8 +197,7 @@ cleanup:
   return status;
 }
 
-/* ---- classes
- * ------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- classes ----------------------------------------------------------------------------------------------------------------- */
 typedef struct classes {
   ait_tensor x;      /* [batch, classes, inner] doubles; log-probabilities */
   ait_tensor target; /* I64 [batch, inner], or F64 probabilities like x */
@@ -419,8 +417,7 @@ cleanup:
   return status;
 }
 
-/* ---- pairs and triplets
- * ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- pairs and triplets ------------------------------------------------------------------------------------------------------ */
 /* margin_ranking_loss(x1, x2, target, margin, reduction): max(0, -y (x1 - x2) + margin) */
 ait_status ait_ref_margin_ranking(ait_ref_call *call) {
   const ait_tensor *t[3];
@@ -526,8 +523,7 @@ cleanup:
   return status;
 }
 
-/* ---- connectionist temporal classification (Graves et al., 2006): forward variables in logarithms
- * ---------------------------------------------------*/
+/* ---- connectionist temporal classification (Graves et al., 2006): forward variables in logarithms ---------------------------- */
 static double log_add(double a, double b) {
   double top = a > b ? a : b;
   return top == -INFINITY ? top : top + log1p(exp((a > b ? b : a) - top));

@@ -1,8 +1,7 @@
 /* Operators that belong to no family: windows, grids, histograms, trapezoids, quantiles, dense and sparse layouts, matrix views. */
 #include "backends/reference/nn.h"
 
-/* ---- windows
- * -------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- windows ----------------------------------------------------------------------------------------------------------------- */
 /* 10.25.2 of the DLMF */
 static double bessel_i0(double x) {
   double y = x * x / 4, term = 1, sum = 1;
@@ -201,8 +200,7 @@ cleanup:
   return status;
 }
 
-/* ---- along a dim: [outer, n, inner]
- * ------------------------------------------------------------------------------------------------------------*/
+/* ---- along a dim: [outer, n, inner] ------------------------------------------------------------------------------------------ */
 /* trapezoid, trapz, cumulative_trapezoid; .dx: y, dx, dim; .x: y, x, dim */
 ait_status ait_ref_trapezoid(ait_ref_call *call) {
   bool cumulative = ait_nn_starts(call, "aten.cumulative"), spaced = ait_ends_with(call->node->op, ".x");
@@ -353,8 +351,7 @@ cleanup:
   return status;
 }
 
-/* ---- layouts and views
- * ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- layouts and views ------------------------------------------------------------------------------------------------------- */
 /* Every tensor here is dense: a sparse one is the dense one that it stands for. to_sparse, to_dense */
 ait_status ait_ref_layout_copy(ait_ref_call *call) {
   const ait_tensor *t;

@@ -214,8 +214,7 @@ ait_status ait_ref_instance_norm(ait_ref_call *call) {
   return status;
 }
 
-/* ---- layer, RMS, group
- * ------------------------------------------------------------------------------------------------------------------*/
+/* ---- layer, RMS, group ------------------------------------------------------------------------------------------------------- */
 typedef struct row_norm {
   double *x;
   int64_t n;             /* numbers of a row */
@@ -398,8 +397,7 @@ ait_status ait_ref_native_group_norm(ait_ref_call *call) {
   return group_norm(call, groups, eps, 1, 2);
 }
 
-/* ---- norms of slices
- * ----------------------------------------------------------------------------------------------------------------------*/
+/* ---- norms of slices --------------------------------------------------------------------------------------------------------- */
 static double slice_norm(const double _Complex *x, const ait_tensor *t, int32_t d, int64_t index, double p) {
   int64_t inner = ait_nn_span(t, d + 1, t->rank), n = t->shape[d], outer = ait_nn_span(t, 0, d);
   double sum = 0;

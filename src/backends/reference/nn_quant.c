@@ -111,8 +111,7 @@ ait_status ait_ref_decomposed_quant(ait_ref_call *call) {
   return status;
 }
 
-/* ---- torchao
- * ---------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- torchao ----------------------------------------------------------------------------------------------------------------- */
 static ait_status blocks_of(const ait_ref_call *call, uint32_t arg, affine *a) {
   int64_t block[AIT_MAX_RANK];
   int32_t count;
@@ -266,8 +265,7 @@ cleanup:
   return status;
 }
 
-/* ---- fake quantisation: rounded to the grid, still a float
- * ---------------------------------------------------------------------------------------*/
+/* ---- fake quantisation: rounded to the grid, still a float ------------------------------------------------------------------- */
 /* fake_quantize_per_tensor_affine(self, scale, zero_point, min, max), per_channel with axis; _cachemask gives where it did not clip */
 ait_status ait_ref_fake_quant(ait_ref_call *call) {
   bool per_channel = strstr(call->node->op, "per_channel") != NULL;

@@ -272,8 +272,7 @@ ait_status ait_ref_core_upsample(ait_ref_call *call) {
   return upsample(call, &u);
 }
 
-/* ---- grid_sampler
- * ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- grid_sampler ------------------------------------------------------------------------------------------------------------ */
 enum { PAD_ZEROS, PAD_BORDER, PAD_REFLECTION };
 enum { GRID_LINEAR, GRID_NEAREST, GRID_CUBIC };
 
@@ -409,8 +408,7 @@ cleanup:
   return status;
 }
 
-/* ---- shuffles: a reshape, a permutation, a reshape
- * -----------------------------------------------------------------------------------------*/
+/* ---- shuffles: a reshape, a permutation, a reshape --------------------------------------------------------------------------- */
 /* `split`: x seen with `rank` dims of these sizes and strides, already permuted; copied as result 0 of the given shape. */
 static ait_status copy_as(ait_ref_call *call, const ait_tensor *permuted, int32_t rank, const int64_t *shape) {
   ait_tensor out;

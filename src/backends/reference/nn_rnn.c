@@ -160,8 +160,7 @@ cleanup:
   return status;
 }
 
-/* ---- arguments
- * -----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- arguments --------------------------------------------------------------------------------------------------------------- */
 static ait_status take_params(ait_ref_call *call, uint32_t arg, rnn *r) {
   ait_tensor *given;
   AIT_TRY(ait_ref_tensors(call, arg, &given, &r->param_count));
@@ -220,8 +219,7 @@ cleanup:
   return status;
 }
 
-/* ---- packed sequences: time step t holds the first batch_sizes[t] samples, longest first
- * -------------------------------------------------------*/
+/* ---- packed sequences: time step t holds the first batch_sizes[t] samples, longest first ------------------------------------- */
 /* One direction over packed data; h, c: state of all samples of the first step. A sample's state stays once its sequence has ended. */
 static ait_status run_packed_direction(rnn *r, const weights *w, const double *x, const int64_t *sizes, int64_t rows, bool backward,
                                        double *out, int64_t width, int64_t offset, double *h, double *c) {

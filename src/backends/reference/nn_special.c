@@ -3,8 +3,7 @@
 #include "backends/reference/interp.h"
 #include "backends/reference/nn.h"
 
-/* ---- gamma
- * ---------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- gamma ------------------------------------------------------------------------------------------------------------------- */
 /* 5.11.2 after the recurrence 5.5.2; 5.5.4 reflects negative x */
 static double digamma(double x, const double *p) {
   AIT_UNUSED(p);
@@ -117,8 +116,7 @@ static double igammac(double a, double x, const double *p) {
   return incomplete_gamma(a, x, true);
 }
 
-/* ---- error functions
- * -------------------------------------------------------------------------------------------------------------------------*/
+/* ---- error functions --------------------------------------------------------------------------------------------------------- */
 /* exp(x^2) erfc(x); 7.12.1 for large x */
 static double erfcx(double x, const double *p) {
   AIT_UNUSED(p);
@@ -174,8 +172,7 @@ static double xlog1py(double x, double y, const double *p) {
   return isnan(y) ? y : x == 0 ? 0 : x * log1p(y);
 }
 
-/* ---- Bessel functions
- * --------------------------------------------------------------------------------------------------------------------------*/
+/* ---- Bessel functions -------------------------------------------------------------------------------------------------------- */
 /* exp(-|x|) I_n(x), n = 0 or 1: series 10.25.2, asymptotic 10.40.1 */
 static double scaled_i(int n, double x) {
   double a = fabs(x);
@@ -296,8 +293,7 @@ static double airy(double x, const double *p) {
   return 0.355028053887817239 * f - 0.258819403792806798 * g;
 }
 
-/* ---- orthogonal polynomials
- * ----------------------------------------------------------------------------------------------------------------------*/
+/* ---- orthogonal polynomials -------------------------------------------------------------------------------------------------- */
 typedef enum family { CHEBYSHEV_T, CHEBYSHEV_U, CHEBYSHEV_V, CHEBYSHEV_W, HERMITE_H, HERMITE_HE, LAGUERRE, LEGENDRE } family;
 
 /* cos or sin closed forms of the Chebyshev kinds inside (-1, 1): recurrences of high degree lose digits there. */
@@ -348,8 +344,7 @@ static double polynomial(family f, double x, double degree) {
 /* params: the family, and whether x means 2x - 1 */
 static double polynomial_fn(double x, double n, const double *p) { return polynomial((family)p[0], p[1] != 0 ? 2 * x - 1 : x, n); }
 
-/* ---- operators
- * -----------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- operators --------------------------------------------------------------------------------------------------------------- */
 static const struct {
   const char *name; /* without "aten." and "special_" */
   ait_nn_fn1 fn;

@@ -211,8 +211,7 @@ cleanup:
   return status;
 }
 
-/* ---- deformable convolution (Dai et al., 2017; with a mask Zhu et al., 2018)
- * -----------------------------------------------------------*/
+/* ---- deformable convolution (Dai et al., 2017; with a mask Zhu et al., 2018) ------------------------------------------------- */
 typedef struct deform {
   ait_tensor x, weight, offset, mask, bias, out;
   int64_t stride[2], pad[2], dilation[2], groups, offset_groups;

@@ -273,8 +273,7 @@ WHOLE(shift_right, shift_right(a, b, p->dtype))
 FUNCTION(shift_left)
 FUNCTION(shift_right)
 
-/* ---- choice
- * ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- choice ------------------------------------------------------------------------------------------------------------------ */
 #define CHOICE(name, type)                                                           \
   static void name(int64_t n, void *out, void *const *in, const ait_ref_params *p) { \
     const int64_t *condition = in[0];                                                \
@@ -301,8 +300,7 @@ static ait_status choose(ait_ref_call *call, uint32_t condition, uint32_t when_t
 ait_status ait_ref_where(ait_ref_call *call) { return choose(call, 0, 1, 2); }
 ait_status ait_ref_masked_fill(ait_ref_call *call) { return choose(call, 1, 2, 0); }
 
-/* ---- three and more operands
- * -----------------------------------------------------------------------------------------------------------*/
+/* ---- three and more operands ------------------------------------------------------------------------------------------------- */
 REAL_AND_WHOLE(clamp, smaller(larger(a, b), c), (a > b ? a : b) < c ? (a > b ? a : b) : c)
 
 /* Bounds are arguments low and high; AIT_NO_INDEX: there is none. */
@@ -371,8 +369,7 @@ ait_status ait_ref_isclose(ait_ref_call *call) {
   return ait_ref_map_args(call, 2, true, &k_isclose, params);
 }
 
-/* ---- complex numbers from parts
- * ----------------------------------------------------------------------------------------------------------*/
+/* ---- complex numbers from parts ---------------------------------------------------------------------------------------------- */
 AIT_REF_LOOP_C(c_complex, __builtin_complex(creal(a), creal(b)))
 AIT_REF_LOOP_C(c_polar, __builtin_complex(creal(a) * cos(creal(b)), creal(a) * sin(creal(b))))
 static const ait_ref_kernels k_complex = {.c = c_complex, .out_c = AIT_REF_C}, k_polar = {.c = c_polar, .out_c = AIT_REF_C};

@@ -121,8 +121,7 @@ ait_status ait_ref_empty_permuted(ait_ref_call *call) {
   return status;
 }
 
-/* ---- sequences
- * -----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- sequences --------------------------------------------------------------------------------------------------------------- */
 static ait_status arange(ait_ref_call *call, const ait_ref_scalar *start, const ait_ref_scalar *end, const ait_ref_scalar *step,
                          ait_dtype dtype) {
   if (step->f == 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a step of zero");
@@ -239,8 +238,7 @@ ait_status ait_ref_fill_diagonal_(ait_ref_call *call) {
   return AIT_OK;
 }
 
-/* ---- diagonals and triangles
- * -----------------------------------------------------------------------------------------------------------------*/
+/* ---- diagonals and triangles ------------------------------------------------------------------------------------------------- */
 /* Zero outside the triangle: keeps columns up to row + diagonal (lower), or from it on (upper). */
 static ait_status triangle(ait_ref_call *call, bool upper) {
   const ait_tensor *t;

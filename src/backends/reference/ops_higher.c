@@ -3,8 +3,7 @@
 #include "backends/reference/interp.h"
 #include "backends/reference/shapes.h"
 
-/* ---- lists of values
- * -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- lists of values --------------------------------------------------------------------------------------------------------- */
 typedef struct value_list {
   ait_ref_value *items;
   uint32_t count;
@@ -86,8 +85,7 @@ static ait_status truth_of(const ait_ref_call *call, const ait_ref_value *v, boo
   return AIT_OK;
 }
 
-/* ---- branches and wrappers
- * -----------------------------------------------------------------------------------------------------------------*/
+/* ---- branches and wrappers --------------------------------------------------------------------------------------------------- */
 /* (pred, true_graph, false_graph, [operands]) */
 ait_status ait_ref_branch(ait_ref_call *call) {
   bool pred;
@@ -165,8 +163,7 @@ ait_status ait_ref_with_effects(ait_ref_call *call) {
   return fn(&inner_call);
 }
 
-/* ---- loops
- * -----------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- loops ------------------------------------------------------------------------------------------------------------------- */
 /* Replaces the first items by the outputs. */
 static void carry_over(const ait_ref_call *call, value_list *state, value_list *outputs, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {

@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-/* ---- indices
- * ---------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- indices ----------------------------------------------------------------------------------------------------------------- */
 /* A contiguous int64 copy of an index tensor, wrapped and checked against `size`; released by the caller. */
 static ait_status checked_index(const ait_ref_call *call, const ait_tensor *t, int64_t size, ait_tensor *out) {
   if (!ait_dtype_is_integer(t->dtype) || t->dtype == AIT_BOOL)
@@ -50,8 +49,7 @@ static void copy_element(char *to, const char *from, size_t size) {
   }
 }
 
-/* ---- gather
- * ------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- gather ------------------------------------------------------------------------------------------------------------------ */
 static ait_status gather(ait_ref_call *call, const ait_tensor *t, int32_t dim, const ait_tensor *index) {
   ait_tensor at, out;
   AIT_TRY(checked_index(call, index, t->rank ? t->shape[dim] : 1, &at));
@@ -179,8 +177,7 @@ ait_status ait_ref_take(ait_ref_call *call) {
   return AIT_OK;
 }
 
-/* ---- scatter
- * -----------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- scatter ----------------------------------------------------------------------------------------------------------------- */
 typedef enum scatter_mode { SCATTER_SET, SCATTER_ADD, SCATTER_MULTIPLY, SCATTER_MEAN, SCATTER_MAX, SCATTER_MIN } scatter_mode;
 
 static ait_status parse_mode(const ait_ref_call *call, const char *text, scatter_mode *out) {
@@ -472,8 +469,7 @@ ait_status ait_ref_put(ait_ref_call *call) {
   return status;
 }
 
-/* ---- advanced indexing
- * ---------------------------------------------------------------------------------------------------------------------------*/
+/* ---- advanced indexing ------------------------------------------------------------------------------------------------------- */
 /* Index tensors, one for each indexed dim, broadcast to one shape: masks have become the positions of their true elements. */
 typedef struct index_plan {
   int32_t count;
@@ -768,8 +764,7 @@ ait_status ait_ref__unsafe_masked_index_put_accumulate(ait_ref_call *call) {
   return status;
 }
 
-/* ---- masks
- * ---------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- masks ------------------------------------------------------------------------------------------------------------------- */
 static ait_status broadcast_pair(const ait_ref_call *call, ait_tensor *a, ait_tensor *b) {
   int32_t rank;
   int64_t shape[AIT_MAX_RANK];

@@ -3,8 +3,7 @@
 
 static const ait_ref_scalar zero = {.kind = AIT_KIND_INT};
 
-/* ---- concatenation
- * -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- concatenation ----------------------------------------------------------------------------------------------------------- */
 /* torch ignores tensors of shape [0] when the others have another rank. */
 static bool is_legacy_empty(const ait_tensor *t) { return t->rank == 1 && t->shape[0] == 0; }
 
@@ -133,8 +132,7 @@ cleanup:
   return status;
 }
 
-/* ---- repetition
- * --------------------------------------------------------------------------------------------------------------------------*/
+/* ---- repetition -------------------------------------------------------------------------------------------------------------- */
 /* out[.., r * size + i, ..] = t[.., i, ..]: the result seen as [repeat, size] pairs of dims is the expanded tensor. */
 static ait_status repeat(ait_ref_call *call, const ait_tensor *t, const int64_t *times, int32_t rank) {
   if (rank < t->rank) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "%d repeats for a tensor of rank %d", rank, t->rank);
@@ -249,8 +247,7 @@ cleanup:
   return status;
 }
 
-/* ---- turning and shifting
- * --------------------------------------------------------------------------------------------------------------------*/
+/* ---- turning and shifting ---------------------------------------------------------------------------------------------------- */
 /* A view with the dim read backwards; only for reading. */
 static void reverse_dim(ait_tensor *t, int32_t d) {
   if (t->shape[d] > 0 && t->data) t->data = (char *)t->data + (t->shape[d] - 1) * t->strides[d] * (int64_t)ait_dtype_size(t->dtype);
@@ -344,8 +341,7 @@ ait_status ait_ref_roll(ait_ref_call *call) {
   return status;
 }
 
-/* ---- a part replaced
- * -------------------------------------------------------------------------------------------------------------------------*/
+/* ---- a part replaced --------------------------------------------------------------------------------------------------------- */
 /* Result 0 becomes a copy of argument 0; *out_copy is a borrowed view of it. */
 static ait_status copy_of_self(ait_ref_call *call, const ait_tensor **out_self, ait_tensor *out_copy) {
   AIT_TRY(ait_ref_tensor(call, 0, out_self));

@@ -7,8 +7,7 @@ static const ait_ref_scalar zero = {.kind = AIT_KIND_INT};
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* ---- combinations
- * ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- combinations ------------------------------------------------------------------------------------------------------------ */
 /* Every choice of one element from each vector, the last varying fastest. */
 static ait_status cartesian(ait_ref_call *call, const ait_tensor *items, uint32_t count) {
   int64_t rows = 1, repeat = 1;
@@ -186,8 +185,7 @@ cleanup:
   return status;
 }
 
-/* ---- distances and differences
- * --------------------------------------------------------------------------------------------------------------*/
+/* ---- distances and differences ----------------------------------------------------------------------------------------------- */
 static double norm_step(double sum, double x, double p) {
   if (p == 0) return sum + (x != 0);
   if (isinf(p)) return isnan(sum) || (p > 0 ? sum > x : sum < x) ? sum : x;
@@ -340,8 +338,7 @@ cleanup:
   return status;
 }
 
-/* ---- hash
- * ------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- hash -------------------------------------------------------------------------------------------------------------------- */
 static void hash_f(ait_ref_accumulator *a, const ait_ref_block *block, int64_t n, int64_t first, const double *params) {
   AIT_UNUSED(first);
   AIT_UNUSED(params);
@@ -364,8 +361,7 @@ ait_status ait_ref_hash_tensor(ait_ref_call *call) {
   return ait_ref_reduce(call, t, &axes, domain, &r, &(ait_ref_reduce_result){AIT_U64, AIT_REF_I}, 1, NULL);
 }
 
-/* ---- histograms
- * ------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- histograms -------------------------------------------------------------------------------------------------------------- */
 /* The edges of one dim, as the result's dtype holds them. */
 typedef struct edges {
   ait_tensor tensor; /* holds a reference */
@@ -575,8 +571,7 @@ ait_status ait_ref_histogramdd_count(ait_ref_call *call) { return histogramdd(ca
 ait_status ait_ref_histogramdd_edges(ait_ref_call *call) { return histogramdd(call, true, true, call->node->result_count > 1); }
 ait_status ait_ref_histogramdd_bin_edges(ait_ref_call *call) { return histogramdd(call, false, false, true); }
 
-/* ---- segments
- * --------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- segments ---------------------------------------------------------------------------------------------------------------- */
 static double segment_start(const char *mode) {
   if (strcmp(mode, "max") == 0) return -INFINITY;
   if (strcmp(mode, "min") == 0) return INFINITY;

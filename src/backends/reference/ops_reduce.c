@@ -58,8 +58,7 @@ static ait_status arithmetic(ait_ref_call *call, const by_domain *kinds, uint32_
   ait_status ait_ref_##name##_all(ait_ref_call *call) { return arithmetic(call, &kinds, AIT_NO_INDEX, 0); } \
   ait_status ait_ref_##name(ait_ref_call *call) { return arithmetic(call, &kinds, 1, 2); }
 
-/* ---- sums and products
- * -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- sums and products ------------------------------------------------------------------------------------------------------- */
 STEP(sum_f, a->f += block->f[k];)
 STEP(sum_i, a->i = (int64_t)((uint64_t)a->i + (uint64_t)block->i[k]);)
 STEP(sum_c, a->c += block->c[k];)
@@ -100,8 +99,7 @@ static const ait_ref_reduction r_prod_f = {.step = prod_f, .finish = finish_f, .
 static const by_domain prods = {&r_prod_f, &r_prod_i, &r_prod_c};
 OVER_ALL_AND_DIMS(prod, prods)
 
-/* ---- extremes: NaN wins, the first of equals is taken
- * -------------------------------------------------------------------------------------------*/
+/* ---- extremes: NaN wins, the first of equals is taken ------------------------------------------------------------------------ */
 #define TAKE(value, member, better) \
   {                                 \
     if (!a->any || (better)) {      \
@@ -190,8 +188,7 @@ ait_status ait_ref_aminmax(ait_ref_call *call) {
   return ait_ref_reduce(call, t, &axes, domain, domain == AIT_REF_F ? &r_minmax_f : &r_minmax_i, both, 2, NULL);
 }
 
-/* ---- truth and counting
- * -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- truth and counting ------------------------------------------------------------------------------------------------------ */
 STEP(any_f, a->any |= block->f[k] != 0;)
 STEP(any_i, a->any |= block->i[k] != 0;)
 STEP(any_c, a->any |= block->c[k] != 0;)
@@ -226,8 +223,7 @@ ait_status ait_ref_any(ait_ref_call *call) { return logical(call, &anys, 1, AIT_
 ait_status ait_ref_all(ait_ref_call *call) { return logical(call, &alls, 1, AIT_BOOL); }
 ait_status ait_ref_count_nonzero(ait_ref_call *call) { return logical(call, &counts, 1, AIT_I64); }
 
-/* ---- spread
- * -------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- spread ------------------------------------------------------------------------------------------------------------------ */
 /* Two passes: the mean, then the squared distances from it. params: correction, whether the root is taken. */
 STEP(spread_again_f, {
   double distance = block->f[k] - a->f / (double)a->count;
@@ -303,8 +299,7 @@ SPREAD(std, true, false)
 SPREAD(var_mean, false, true)
 SPREAD(std_mean, true, true)
 
-/* ---- logarithms of sums
- * --------------------------------------------------------------------------------------------------------------------------*/
+/* ---- logarithms of sums ------------------------------------------------------------------------------------------------------ */
 STEP(log_sum_again, {
   double shift = isinf(a->f) ? 0 : a->f;
   a->g += exp(block->f[k] - shift);
@@ -320,8 +315,7 @@ static const ait_ref_reduction r_complex_sum = {
 static const by_domain logsumexps = {&r_logsumexp, NULL, &r_complex_sum};
 ait_status ait_ref_logsumexp(ait_ref_call *call) { return arithmetic(call, &logsumexps, 1, 2); }
 
-/* ---- sums of parts
- * -------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- sums of parts ----------------------------------------------------------------------------------------------------------- */
 ait_status ait_ref_trace(ait_ref_call *call) {
   const ait_tensor *t;
   ait_tensor diagonal;

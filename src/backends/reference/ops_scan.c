@@ -139,8 +139,7 @@ ait_status ait_ref_cummin(ait_ref_call *call) {
   return scan(call, kinds, true);
 }
 
-/* ---- differences
- * -----------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- differences ------------------------------------------------------------------------------------------------------------- */
 /* out = later - earlier, element by element; bools: whether they differ. */
 static void subtract(const ait_tensor *later, const ait_tensor *earlier, const ait_tensor *out) {
   ait_ref_domain domain = ait_ref_domain_of(out->dtype);

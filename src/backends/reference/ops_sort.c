@@ -44,8 +44,7 @@ static bool same_key(const sorted_line *s, int64_t a, int64_t b) {
   return ((const int64_t *)s->keys)[a] == ((const int64_t *)s->keys)[b];
 }
 
-/* ---- sort, argsort, topk
- * ---------------------------------------------------------------------------------------------------------------------------*/
+/* ---- sort, argsort, topk ----------------------------------------------------------------------------------------------------- */
 typedef struct sort_params {
   bool descending, values, indices; /* which of the outputs there are; tensors 1 and 2, or 1 alone */
   int64_t take;                     /* how many of the line */
@@ -122,8 +121,7 @@ ait_status ait_ref_topk(ait_ref_call *call) {
   return sort_along(call, t, dim, params);
 }
 
-/* ---- one element of the sorted line: value and index
- * ------------------------------------------------------------------------------------------------*/
+/* ---- one element of the sorted line: value and index ------------------------------------------------------------------------- */
 /* Returns the position in s->order. */
 typedef int64_t (*pick_fn)(const sorted_line *s, int64_t k);
 typedef struct pick_params {
@@ -250,8 +248,7 @@ static ait_status pick_of_all(ait_ref_call *call, pick_fn pick) {
 ait_status ait_ref_median(ait_ref_call *call) { return pick_of_all(call, pick_median); }
 ait_status ait_ref_nanmedian(ait_ref_call *call) { return pick_of_all(call, pick_nanmedian); }
 
-/* ---- searching
- * ------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- searching --------------------------------------------------------------------------------------------------------------- */
 static int64_t search_f(const double *sorted, const int64_t *order, int64_t n, double value, bool right) {
   int64_t low = 0, high = n;
   while (low < high) {
@@ -387,8 +384,7 @@ cleanup:
   return status;
 }
 
-/* ---- unique
- * ---------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- unique ------------------------------------------------------------------------------------------------------------------ */
 /* Groups of equal neighbours in `order` (or in the line itself): values, the group of each element, the groups' sizes. */
 static ait_status give_groups(ait_ref_call *call, const ait_tensor *t, const sorted_line *s, const int64_t *order, bool inverse,
                               bool counts) {

@@ -4,8 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- the operator module
- * -----------------------------------------------------------------------------------------------------------------*/
+/* ---- the operator module ----------------------------------------------------------------------------------------------------- */
 typedef enum symbolic_op {
   OP_ADD,
   OP_SUB,
@@ -226,8 +225,7 @@ NUMBER(number_ite, {
   return give(call, chosen);
 })
 
-/* ---- what tensors tell
- * -------------------------------------------------------------------------------------------------------------------*/
+/* ---- what tensors tell ------------------------------------------------------------------------------------------------------- */
 static ait_status tensor_and_dim(const ait_ref_call *call, const ait_tensor **t, int32_t *dim) {
   AIT_TRY(ait_ref_tensor(call, 0, t));
   if ((*t)->rank == 0) return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "a tensor of rank 0 has no sizes");
@@ -272,8 +270,7 @@ ait_status ait_ref_item(ait_ref_call *call) {
   return give(call, s);
 }
 
-/* ---- assertions
- * --------------------------------------------------------------------------------------------------------------------------*/
+/* ---- assertions -------------------------------------------------------------------------------------------------------------- */
 static ait_status assertion_failed(const ait_ref_call *call, const char *what) {
   return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "runtime assertion failed: %s", what);
 }

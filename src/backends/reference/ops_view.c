@@ -19,8 +19,7 @@ static ait_status give_view(ait_ref_call *call, const ait_tensor *base, ait_tens
 VIEW(alias, return give_view(call, t, *t);)
 COPY(alias_copy, alias)
 
-/* ---- another shape
- * -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- another shape ----------------------------------------------------------------------------------------------------------- */
 /* For view, too: a program that torch exported ran there, so its views were possible; where a result of ours lies in memory in another
  * order than torch's (attention, for one), the elements are copied. */
 static ait_status reshape_to(ait_ref_call *call, const ait_tensor *t, int32_t rank, int64_t *shape) {
@@ -207,8 +206,7 @@ ait_status ait_ref_atleast_sequence(ait_ref_call *call) {
   return views ? AIT_OK : AIT_OOM();
 }
 
-/* ---- another order
- * -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- another order ----------------------------------------------------------------------------------------------------------- */
 static ait_status permuted(const ait_ref_call *call, const ait_tensor *t, const int64_t *dims, int32_t count, ait_tensor *out) {
   bool seen[AIT_MAX_RANK] = {false};
   if (count != t->rank)
@@ -312,8 +310,7 @@ VIEW(movedim, {
   return give_view(call, t, v);
 })
 
-/* ---- parts
- * -------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- parts ------------------------------------------------------------------------------------------------------------------- */
 VIEW(select, {
   int32_t dim;
   int64_t index;
@@ -406,8 +403,7 @@ VIEW(as_strided, {
 })
 COPY(as_strided_copy, as_strided)
 
-/* ---- expansion
- * ---------------------------------------------------------------------------------------------------------------------------*/
+/* ---- expansion --------------------------------------------------------------------------------------------------------------- */
 VIEW(expand_to, {
   int64_t shape[AIT_MAX_RANK];
   int32_t rank;
@@ -451,8 +447,7 @@ ait_status ait_ref_broadcast_tensors(ait_ref_call *call) {
   return AIT_OK;
 }
 
-/* ---- lists of parts
- * ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- lists of parts ---------------------------------------------------------------------------------------------------------- */
 typedef struct part_list {
   ait_tensor *items;
   uint32_t count, capacity;
@@ -649,8 +644,7 @@ ait_status ait_ref_getitem(ait_ref_call *call) {
   return status;
 }
 
-/* ---- complex
- * -------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- complex ----------------------------------------------------------------------------------------------------------------- */
 static ait_dtype real_of(ait_dtype d) { return d == AIT_C128 ? AIT_F64 : d == AIT_C32 ? AIT_F16 : AIT_F32; }
 
 VIEW(view_as_real, {
@@ -697,8 +691,7 @@ VIEW(imag, {
   return part_of_complex(call, t, 1);
 })
 
-/* ---- copies and casts
- * ----------------------------------------------------------------------------------------------------------------------*/
+/* ---- copies and casts -------------------------------------------------------------------------------------------------------- */
 enum { FORMAT_CONTIGUOUS = 0, FORMAT_PRESERVE = 1, FORMAT_CHANNELS_LAST = 2, FORMAT_CHANNELS_LAST_3D = 3 };
 
 /* Contiguous strides of a memory format; false when the rank does not fit it. */

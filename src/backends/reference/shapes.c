@@ -78,8 +78,7 @@ ait_status ait_ref_contiguous_of(const ait_ref_call *call, const ait_tensor *t, 
   return status;
 }
 
-/* ---- plain views
- * -----------------------------------------------------------------------------------------------------------------------*/
+/* ---- plain views ------------------------------------------------------------------------------------------------------------- */
 static char *element(const ait_tensor *t, int64_t offset) {
   return t->data ? (char *)t->data + offset * (int64_t)ait_dtype_size(t->dtype) : NULL;
 }
@@ -173,8 +172,7 @@ ait_status ait_ref_expanded(const ait_ref_call *call, const ait_tensor *t, int32
   return AIT_OK;
 }
 
-/* ---- arguments
- * -------------------------------------------------------------------------------------------------------------------------*/
+/* ---- arguments --------------------------------------------------------------------------------------------------------------- */
 static int64_t clamped(int64_t at, int64_t size) {
   if (at < 0) at += size;
   return at < 0 ? 0 : at > size ? size : at;
@@ -208,8 +206,7 @@ ait_status ait_ref_dim_arg(const ait_ref_call *call, uint32_t arg, int64_t when_
   return ait_ref_dim(call, dim, rank, out);
 }
 
-/* ---- copies of views
- * ---------------------------------------------------------------------------------------------------------------------*/
+/* ---- copies of views --------------------------------------------------------------------------------------------------------- */
 static ait_status copy_view(const ait_ref_call *call, ait_tensor *t) {
   ait_tensor copy;
   AIT_TRY(ait_ref_temp(call, t->dtype, t->rank, t->shape, &copy));

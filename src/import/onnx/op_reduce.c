@@ -190,8 +190,7 @@ ait_status ox_build_softmax(ox_call *c) {
   return matrix ? ox_reshape(c, y, v.shape, v.rank, &c->outputs[0]) : ox_identity(c, y);
 }
 
-/* ---- running sums, triangles, the largest k
- * --------------------------------------------------------------------------------------------*/
+/* ---- running sums, triangles, the largest k ---------------------------------------------------------------------------------- */
 
 ait_status ox_build_cumulative(ox_call *c) {
   uint32_t x, axis_input, n;
