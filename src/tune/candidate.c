@@ -7,18 +7,16 @@ const char *ait_outcome_text(ait_outcome outcome) {
   return (size_t)outcome < AIT_COUNT(texts) ? texts[outcome] : "?";
 }
 
-static ait_status add(ait_candidates *list, const ait_backend *backend, const char *key, const char *value, int32_t threads,
-                      bool baseline) {
+static ait_status add(ait_candidates *list, const ait_backend *backend, const ait_probe *probe, const char *key, const char *value,
+                      int32_t threads, bool baseline) {
   void *items = list->items;
   AIT_TRY(ait_grow(ait_allocator_default(), &items, &list->capacity, list->count + 1, sizeof *list->items));
   list->items = items;
   ait_candidate *c = &list->items[list->count++];
   *c = (ait_candidate){.backend = backend, .threads = threads, .baseline = baseline};
-  ait_probe probe = {0};
-  backend->probe(&probe);
-  snprintf(c->version, sizeof c->version, "%s", probe.version);
+  snprintf(c->version, sizeof c->version, "%s", probe->version);
   /* no details: they may hold paths, which are no part of a report */
-  if (!probe.available) snprintf(c->missing, sizeof c->missing, "not here: 'ait backends' says why");
+  if (!probe->available) snprintf(c->missing, sizeof c->missing, "not here: 'ait backends' says why");
   if (key) snprintf(c->options, sizeof c->options, "%s=%s", key, value);
   snprintf(c->name, sizeof c->name, "%s%s%s threads=%d", backend->name, key ? " " : "", c->options, threads);
   return AIT_OK;
@@ -28,13 +26,13 @@ static ait_status add_backend(ait_candidates *list, const ait_backend *backend, 
   bool baseline = !strcmp(backend->name, "eager"), slow = !strcmp(backend->name, "reference");
   ait_probe probe = {0};
   backend->probe(&probe);
-  if (!probe.available) return add(list, backend, NULL, NULL, threads, baseline);
+  if (!probe.available) return add(list, backend, &probe, NULL, NULL, threads, baseline);
   for (int32_t t = 1; t <= threads; t = t == 1 && threads > 1 ? threads : threads + 1) {
     if (slow && t != threads) continue;
-    AIT_TRY(add(list, backend, NULL, NULL, t, baseline));
+    AIT_TRY(add(list, backend, &probe, NULL, NULL, t, baseline));
     for (const ait_knob *k = backend->knobs; with_knobs && !slow && k && k->name; ++k)
       for (const char *const *v = k->values; v && *v; ++v)
-        if (strcmp(*v, k->default_value ? k->default_value : "")) AIT_TRY(add(list, backend, k->name, *v, t, false));
+        if (strcmp(*v, k->default_value ? k->default_value : "")) AIT_TRY(add(list, backend, &probe, k->name, *v, t, false));
   }
   return AIT_OK;
 }
@@ -67,7 +65,10 @@ ait_status ait_candidates_create(const ait_tune_options *options, int32_t thread
 }
 
 ait_status ait_candidates_add_mix(ait_candidates *list, ait_mix *mix, int32_t threads) {
-  ait_status status = add(list, mix->engines[mix->engine[0]].backend, NULL, NULL, threads, false);
+  const ait_engine *first = &mix->engines[mix->engine[0]];
+  ait_probe probe = {.available = true};
+  snprintf(probe.version, sizeof probe.version, "%s", first->version);
+  ait_status status = add(list, first->backend, &probe, NULL, NULL, threads, false);
   if (status != AIT_OK) {
     ait_free(ait_allocator_default(), mix, sizeof *mix);
     return status;

@@ -79,16 +79,12 @@ static ait_status run_on(const debugger *d, const ait_graph *g, const ait_backen
   ait_plan plan = {0};
   ait_model *model = NULL;
   ait_session *session = NULL;
-  ait_support_note note = {0};
-  ait_support support = {.notes = &note, .note_capacity = 1};
   ait_session_options so;
   ait_session_options_init(&so);
   so.threads = d->load->threads;
   ait_weights weights = g->weights ? ait_weight_store_provider(g->weights) : (ait_weights){0};
   ait_status status = ait_graph_region(g, a, &region);
-  if (status == AIT_OK) status = backend->supports(region, &support);
-  if (status == AIT_OK && !support.supported)
-    status = ait_error(AIT_CODE_UNSUPPORTED, "backend '%s' does not take this: %s", backend->name, note.reason);
+  if (status == AIT_OK) status = ait_region_taken(backend, region, "this", NULL);
   if (status == AIT_OK) status = ait_plan_compile(a, backend->name, knobs, region, weights, d->load->cpu_mask, "debug", &plan);
   if (status == AIT_OK) status = ait_model_create(a, region, weights, &plan, NULL, NULL, &model);
   if (status == AIT_OK) status = ait_session_create(model, &so, &session);

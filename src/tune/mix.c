@@ -2,18 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- building
- * ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- building ---------------------------------------------------------------------------------------------------------------- */
 static bool cut_stays(const ait_mix *m, uint32_t cut) { return m->keep_cuts || m->engine[cut] != m->engine[cut + 1]; }
-
-static ait_status check_support(const ait_backend *backend, const ait_part *part) {
-  ait_support_note notes[4];
-  ait_support s = {.notes = notes, .note_capacity = AIT_COUNT(notes)};
-  AIT_TRY(backend->supports(&part->region, &s));
-  if (s.supported) return AIT_OK;
-  return ait_error(AIT_CODE_UNSUPPORTED, "backend '%s' does not take '%s': %s", backend->name, part->module,
-                   s.note_count ? notes[0].reason : "no reason given");
-}
 
 static ait_status compile_parts(const ait_build_request *request, const ait_parts *parts, const uint8_t *engine, const ait_mix *m,
                                 ait_weights weights, ait_plan *out) {
@@ -22,7 +12,9 @@ static ait_status compile_parts(const ait_build_request *request, const ait_part
   for (uint32_t i = 0; i < parts->count; ++i) {
     const ait_engine *e = &m->engines[engine[i]];
     const ait_part *p = &parts->items[i];
-    AIT_TRY(check_support(e->backend, p));
+    char what[128];
+    snprintf(what, sizeof what, "'%.120s'", p->module);
+    AIT_TRY(ait_region_taken(e->backend, &p->region, what, NULL));
     list[i] = (ait_plan_part){e->backend->name, e->options, &p->region, p->inputs, p->outputs};
   }
   uint64_t cpu = request->cpu_mask & ait_cpu_features();
@@ -62,8 +54,7 @@ ait_status ait_mix_build(const ait_graph *raw, const ait_build_request *request,
   return status;
 }
 
-/* ---- choosing
- * ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- choosing ---------------------------------------------------------------------------------------------------------------- */
 double ait_mix_choose(double seconds[AIT_MIX_ENGINES][AIT_PARTS_MAX], const double saving[AIT_MIX_ENGINES], uint32_t engines,
                       uint32_t parts, const int *pins, uint8_t choice[AIT_PARTS_MAX]) {
   double best[AIT_PARTS_MAX][AIT_MIX_ENGINES];

@@ -63,9 +63,13 @@ ait_status ait_plan_lower(const ait_graph *raw, const ait_build_request *request
   return AIT_OK;
 }
 
-static ait_status first_reason(const ait_backend *backend, const ait_support *support) {
-  const char *reason = support->note_count ? support->notes[0].reason : "no reason given";
-  return ait_error(AIT_CODE_UNSUPPORTED, "backend '%s' does not take this model: %s", backend->name, reason);
+ait_status ait_region_taken(const ait_backend *backend, const ait_region *region, const char *what, ait_support *notes) {
+  ait_support_note local[4];
+  ait_support own = {.notes = local, .note_capacity = AIT_COUNT(local)}, *s = notes ? notes : &own;
+  AIT_TRY(backend->supports(region, s));
+  if (s->supported) return AIT_OK;
+  return ait_error(AIT_CODE_UNSUPPORTED, "backend '%s' does not take %s: %s", backend->name, what,
+                   s->note_count ? s->notes[0].reason : "no reason given");
 }
 
 void ait_plan_target(uint64_t features, char *out, size_t size) {
@@ -78,17 +82,13 @@ ait_status ait_plan_build(const ait_graph *raw, const ait_build_request *request
   ait_allocator a = request->allocator;
   ait_graph *graph = NULL;
   ait_region *region = NULL;
-  ait_support_note local[4];
-  ait_support support = {.notes = local, .note_capacity = AIT_COUNT(local)};
   char target[128];
   ait_onnx_bridge_connect();
   ait_status status = check_options(request->backend, request->options);
   if (status != AIT_OK) goto cleanup;
   AIT_GOTO(ait_plan_lower(raw, request, &graph));
   AIT_GOTO(ait_graph_region(graph, a, &region));
-  if (!notes) notes = &support;
-  AIT_GOTO(request->backend->supports(region, notes));
-  if (!notes->supported) AIT_GOTO(first_reason(request->backend, notes));
+  AIT_GOTO(ait_region_taken(request->backend, region, "this model", notes));
   ait_plan_target(request->cpu_mask & ait_cpu_features(), target, sizeof target);
   AIT_GOTO(ait_plan_compile(a, request->backend->name, request->options, region, ait_weight_store_provider(graph->weights),
                             request->cpu_mask, target, out_plan));

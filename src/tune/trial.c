@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -181,12 +180,20 @@ static end_kind run_job(const job *j, double limit, char reason[AIT_REASON_SIZE]
   return end;
 }
 
+/* *out_failure: AIT_OUTCOME_NONE, or how the child ended without a result. The only error is cancelled. */
+static ait_status run_alone(const job *j, double limit, ait_outcome *out_failure, char reason[AIT_REASON_SIZE]) {
+  end_kind end = run_job(j, limit, reason);
+  *out_failure = end == END_TIMEOUT ? AIT_OUTCOME_TIMEOUT : end == END_CRASHED ? AIT_OUTCOME_CRASHED : AIT_OUTCOME_NONE;
+  return end == END_CANCELLED ? ait_error(AIT_CODE_CANCELLED, "tuning was interrupted") : AIT_OK;
+}
+
 static void run_other(const job *j, void *out) { j->other(j->ctx, out); }
 
 ait_status ait_child_call(const ait_trial_context *x, void (*run)(void *ctx, void *out), void *ctx, void *out, size_t out_size,
                           double limit, char reason[AIT_REASON_SIZE]) {
   job j = {.x = x, .run = run_other, .out = out, .out_size = out_size, .other = run, .ctx = ctx};
-  return run_job(&j, limit, reason) == END_CANCELLED ? ait_error(AIT_CODE_CANCELLED, "tuning was interrupted") : AIT_OK;
+  ait_outcome failure; /* the caller sees it by the reason */
+  return run_alone(&j, limit, &failure, reason);
 }
 
 /* ---- trial -----------------------------------------------------------------------------------------------------------------------*/
@@ -202,21 +209,16 @@ ait_status ait_trial_run(const ait_trial_context *x, const ait_candidate *candid
   *out = (ait_trial_result){0};
   char reason[AIT_REASON_SIZE];
   job j = {.x = x, .candidates = &candidate, .count = 1, .seconds = seconds, .run = trial_child, .out = out, .out_size = sizeof *out};
-  end_kind end = run_job(&j, x->options->trial_seconds, reason);
-  if (end == END_CANCELLED) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
-  if (end == END_DONE) return AIT_OK;
-  *out = (ait_trial_result){.outcome = end == END_TIMEOUT ? AIT_OUTCOME_TIMEOUT : AIT_OUTCOME_CRASHED};
+  ait_outcome failure;
+  AIT_TRY(run_alone(&j, x->options->trial_seconds, &failure, reason));
+  if (failure == AIT_OUTCOME_NONE) return AIT_OK;
+  *out = (ait_trial_result){.outcome = failure};
   memcpy(out->reason, reason, sizeof reason);
   return AIT_OK;
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------------------------*/
 enum { PART_RUNS = 64 };
-
-static int rising(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 static ait_status time_parts(const job *j, double *out) {
   ait_built built;
@@ -229,16 +231,13 @@ static ait_status time_parts(const job *j, double *out) {
   AIT_TRY(ait_stopwatch_warm_up(&r.watch));
   ait_session_time_steps(r.session, seconds);
   double end = ait_clock_seconds() + j->seconds;
-  int n = 0;
+  uint32_t n = 0;
   for (; n < PART_RUNS && (n < 3 || ait_clock_seconds() < end); ++n) {
     memset(seconds, 0, sizeof seconds);
     AIT_TRY(call(&r));
     for (uint32_t p = 0; p < built.plan.step_count; ++p) runs[p][n] = seconds[p];
   }
-  for (uint32_t p = 0; p < built.plan.step_count; ++p) {
-    qsort(runs[p], (size_t)n, sizeof runs[p][0], rising);
-    out[p] = runs[p][n / 2];
-  }
+  for (uint32_t p = 0; p < built.plan.step_count; ++p) out[p] = ait_stats_of(runs[p], n).median;
   return AIT_OK;
 }
 
@@ -253,10 +252,10 @@ ait_status ait_trial_measure_parts(const ait_trial_context *x, const ait_candida
   *out = (ait_trial_parts){0};
   char reason[AIT_REASON_SIZE];
   job j = {.x = x, .candidates = &candidate, .count = 1, .seconds = seconds, .run = parts_child, .out = out, .out_size = sizeof *out};
-  end_kind end = run_job(&j, x->options->trial_seconds, reason);
-  if (end == END_CANCELLED) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
-  if (end == END_DONE) return AIT_OK;
-  *out = (ait_trial_parts){.outcome = end == END_TIMEOUT ? AIT_OUTCOME_TIMEOUT : AIT_OUTCOME_CRASHED};
+  ait_outcome failure;
+  AIT_TRY(run_alone(&j, x->options->trial_seconds, &failure, reason));
+  if (failure == AIT_OUTCOME_NONE) return AIT_OK;
+  *out = (ait_trial_parts){.outcome = failure};
   memcpy(out->reason, reason, sizeof reason);
   return AIT_OK;
 }
@@ -317,11 +316,12 @@ ait_status ait_contest_run(const ait_trial_context *x, const ait_candidate *cons
            .out = out,
            .out_size = sizeof *out,
            .at_work = at_work};
-  end_kind end = run_job(&j, x->options->trial_seconds + seconds, reason);
-  if (end == END_CRASHED || end == END_TIMEOUT) {
-    *out = (ait_contest){.failed = true, .culprit = *at_work, .outcome = end == END_TIMEOUT ? AIT_OUTCOME_TIMEOUT : AIT_OUTCOME_CRASHED};
+  ait_outcome failure;
+  ait_status status = run_alone(&j, x->options->trial_seconds + seconds, &failure, reason);
+  if (failure != AIT_OUTCOME_NONE) {
+    *out = (ait_contest){.failed = true, .culprit = *at_work, .outcome = failure};
     memcpy(out->reason, reason, sizeof reason);
   }
   munmap(at_work, sizeof *at_work);
-  return end == END_CANCELLED ? ait_error(AIT_CODE_CANCELLED, "tuning was interrupted") : AIT_OK;
+  return status;
 }

@@ -28,6 +28,8 @@ ait_status ait_plan_build(const ait_graph *raw, const ait_build_request *request
                           ait_weight_store **out_weights) AIT_MUST_USE;
 /* What a plan for these CPU features is called: "sse2,avx2", "scalar". */
 void ait_plan_target(uint64_t features, char *out, size_t size);
+/* Asks the backend. Errors: unsupported, "backend 'x' does not take WHAT: " and its first reason. notes: may be NULL. */
+ait_status ait_region_taken(const ait_backend *backend, const ait_region *region, const char *what, ait_support *notes) AIT_MUST_USE;
 /* The graph in the form that the backend takes: raw, or after its pipeline. A new graph, owned by the caller. */
 ait_status ait_plan_lower(const ait_graph *raw, const ait_build_request *request, ait_graph **out) AIT_MUST_USE;
 

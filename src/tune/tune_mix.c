@@ -19,8 +19,7 @@ typedef struct search {
   double seconds[AIT_MIX_ENGINES][AIT_PARTS_MAX], saving[AIT_MIX_ENGINES];
 } search;
 
-/* ---- pins: "MODULE=BACKEND"
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- pins: "MODULE=BACKEND" -------------------------------------------------------------------------------------------------- */
 enum { PINS_MAX = 32 };
 typedef struct pin_list {
   char modules[PINS_MAX][128];
@@ -46,8 +45,7 @@ static ait_status read_pins(const ait_tune_options *o, pin_list *out) {
   return AIT_OK;
 }
 
-/* ---- engines
- * --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- engines ----------------------------------------------------------------------------------------------------------------- */
 static bool is_engine(const ait_backend *b) { return strcmp(b->name, "null") && strcmp(b->name, "eager") && strcmp(b->name, "reference"); }
 
 static int find_engine(const search *s, const char *name) {
@@ -92,8 +90,7 @@ static ait_status find_engines(search *s, const pin_list *pins) {
   return AIT_OK;
 }
 
-/* ---- parts
- * ------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------------------- */
 static ait_status cut_model(search *s, const pin_list *pins) {
   ait_build_request request = {
       .allocator = ait_allocator_default(), .backend = s->engines[0].backend, .pipeline = "core", .cpu_mask = s->x->options->cpu_mask};
@@ -120,10 +117,8 @@ static ait_status place_pins(search *s, const pin_list *pins) {
 }
 
 static bool takes(const ait_engine *e, const ait_part *part) {
-  ait_support_note note[1];
-  ait_support support = {.notes = note, .note_capacity = 1};
-  ait_status status = e->backend->supports(&part->region, &support);
-  bool yes = status == AIT_OK && support.supported;
+  ait_status status = ait_region_taken(e->backend, &part->region, part->module, NULL);
+  bool yes = status == AIT_OK;
   ait_status_ignore(status);
   return yes;
 }
@@ -165,8 +160,7 @@ static ait_status measure_engine(search *s, uint32_t e, double seconds) {
   return status;
 }
 
-/* ---- what comes of it
- * ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- what comes of it -------------------------------------------------------------------------------------------------------- */
 /* share: how much of the saving between neighbours is believed: more than all of it gives fewer, longer parts. */
 static ait_status propose(search *s, double share, bool pinned) {
   double saving[AIT_MIX_ENGINES];

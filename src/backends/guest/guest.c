@@ -2,6 +2,7 @@
 #include "backends/guest/guest.h"
 #include "backends/dims.h"
 #include "backends/region_codec.h"
+#include <ait/data.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #if defined(__x86_64__)
@@ -166,6 +167,7 @@ static ait_status read_blob(guest_model *m, const ait_load_context *c) {
 }
 
 ait_status guest_load(const guest_engine *engine, const ait_load_context *context, void **out_loaded) {
+  if (!guest_is_here(engine)) return guest_unavailable(engine);
   guest_model *m = ait_alloc_zero(context->allocator, sizeof *m, _Alignof(guest_model));
   if (!m) return AIT_OOM();
   m->allocator = context->allocator;
@@ -228,6 +230,35 @@ static ait_status find_session(guest_model *m, int32_t threads, void **out) {
   return status;
 }
 
+/* ---- wraps ------------------------------------------------------------------------------------------------------------------------ */
+ait_status guest_wraps_init(guest_wraps *w, const guest_model *m, void (*release)(void *handle)) {
+  *w = (guest_wraps){.allocator = m->allocator, .release = release, .count = (size_t)m->in_count + m->out_count};
+  w->handles = ait_alloc_zero(w->allocator, (w->count + 1) * sizeof *w->handles, _Alignof(void *));
+  w->seen = ait_alloc_zero(w->allocator, (w->count + 1) * sizeof *w->seen, _Alignof(ait_tensor));
+  return w->handles && w->seen ? AIT_OK : AIT_OOM();
+}
+
+void guest_wraps_deinit(guest_wraps *w) {
+  for (size_t i = 0; w->handles && i < w->count; ++i)
+    if (w->handles[i]) w->release(w->handles[i]);
+  ait_free(w->allocator, w->handles, (w->count + 1) * sizeof *w->handles);
+  ait_free(w->allocator, w->seen, (w->count + 1) * sizeof *w->seen);
+}
+
+bool guest_wraps_keep(guest_wraps *w, size_t i, const ait_tensor *t) {
+  const ait_tensor *seen = &w->seen[i];
+  if (w->handles[i] && seen->data == t->data && ait_tensor_same_shape(seen, t)) return true;
+  if (w->handles[i]) w->release(w->handles[i]);
+  w->handles[i] = NULL;
+  w->seen[i] = *t;
+  return false;
+}
+
+void *guest_data(const ait_tensor *t) {
+  static char nothing;
+  return t->data ? t->data : &nothing;
+}
+
 /* ---- instances -------------------------------------------------------------------------------------------------------------------------
  */
 typedef struct guest_instance {
@@ -278,33 +309,19 @@ ait_status guest_instance_create(void *loaded, ait_allocator allocator, void **o
   return AIT_OK;
 }
 
-/* Same shape and dtype, any strides. */
-static void copy_elements(const ait_tensor *to, const ait_tensor *from) {
-  size_t size = ait_dtype_size(to->dtype);
-  int64_t at[AIT_MAX_RANK] = {0}, count = ait_tensor_count(from), a = 0, b = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    memcpy((char *)to->data + a * (int64_t)size, (const char *)from->data + b * (int64_t)size, size);
-    for (int32_t d = from->rank - 1; d >= 0; --d) {
-      a += to->strides[d];
-      b += from->strides[d];
-      if (++at[d] < from->shape[d]) break;
-      a -= to->strides[d] * at[d];
-      b -= from->strides[d] * at[d];
-      at[d] = 0;
-    }
-  }
-}
-
 static bool same_shape(const ait_tensor *t, ait_dtype dtype, int32_t rank, const int64_t *shape) {
   return t->data && t->dtype == dtype && t->rank == rank && memcmp(t->shape, shape, (size_t)rank * sizeof *shape) == 0;
 }
 
-static ait_status take_input(guest_instance *s, uint32_t i, const ait_value *given) {
+static ait_status bind_sizes(guest_instance *s, uint32_t i, const ait_value *given) {
   const guest_port *p = &s->model->in[i];
   if (given->kind != AIT_VALUE_TENSOR || given->as.tensor.rank != p->rank || given->as.tensor.dtype != p->dtype)
     return ait_error(AIT_CODE_INVALID_ARGUMENT, "input %u is not the tensor that the model declares", p->index);
-  const ait_tensor *t = &given->as.tensor;
-  for (int32_t d = 0; d < t->rank; ++d) ait_dim_bind(s->model->region->dims, s->symbols, p->shape[d], t->shape[d]);
+  for (int32_t d = 0; d < p->rank; ++d) ait_dim_bind(s->model->region->dims, s->symbols, p->shape[d], given->as.tensor.shape[d]);
+  return AIT_OK;
+}
+
+static ait_status take_input(guest_instance *s, uint32_t i, const ait_tensor *t) {
   s->in[i] = *t;
   if (ait_tensor_is_contiguous(t)) return AIT_OK;
   if (!same_shape(&s->copies[i], t->dtype, t->rank, t->shape)) {
@@ -312,8 +329,7 @@ static ait_status take_input(guest_instance *s, uint32_t i, const ait_value *giv
     AIT_TRY(ait_tensor_create(s->allocator, t->dtype, t->rank, t->shape, &s->copies[i]));
   }
   s->in[i] = s->copies[i];
-  copy_elements(&s->copies[i], t);
-  return AIT_OK;
+  return ait_tensor_copy(&s->copies[i], t);
 }
 
 /* Memory for an output: the caller's where it fits, else the instance's. Without data where the size depends on values. */
@@ -342,10 +358,11 @@ static ait_status give_output(guest_instance *s, uint32_t i, ait_value *out) {
   if (out->kind == AIT_VALUE_TENSOR && out->as.tensor.data == s->out[i].data) return AIT_OK; /* written in place */
   if (out->kind == AIT_VALUE_TENSOR) {
     bool fits = same_shape(&out->as.tensor, s->out[i].dtype, s->out[i].rank, s->out[i].shape);
-    if (fits) copy_elements(&out->as.tensor, &s->out[i]);
+    ait_status status =
+        fits ? ait_tensor_copy(&out->as.tensor, &s->out[i])
+             : ait_error(AIT_CODE_INVALID_ARGUMENT, "the memory for output %u has another shape or dtype", s->model->out[i].index);
     if (!s->known[i]) ait_tensor_release(&s->out[i]);
-    return fits ? AIT_OK
-                : ait_error(AIT_CODE_INVALID_ARGUMENT, "the memory for output %u has another shape or dtype", s->model->out[i].index);
+    return status;
   }
   *out = ait_value_tensor(s->out[i]);
   if (s->known[i]) out->as.tensor.storage = NULL; /* the instance's; one that the engine made is the caller's from now on */
@@ -368,7 +385,8 @@ static ait_status run(guest_instance *s, const ait_run_context *c) {
   const guest_model *m = s->model;
   for (uint32_t i = 0; i < m->region->symbol_count; ++i) s->symbols[i] = INT64_MIN;
   for (int pass = 0; pass < 2; ++pass) /* twice: 2*s0 binds once s0 + s1 is known */
-    for (uint32_t i = 0; i < m->in_count; ++i) AIT_TRY(take_input(s, i, &c->inputs[m->in[i].index]));
+    for (uint32_t i = 0; i < m->in_count; ++i) AIT_TRY(bind_sizes(s, i, &c->inputs[m->in[i].index]));
+  for (uint32_t i = 0; i < m->in_count; ++i) AIT_TRY(take_input(s, i, &c->inputs[m->in[i].index].as.tensor));
   for (uint32_t i = 0; i < m->out_count; ++i) AIT_TRY(place_output(s, i, &c->outputs[m->out[i].index]));
   AIT_TRY(need_request(s, ait_pool_threads(c->pool)));
   AIT_TRY(m->engine->run(s->request, m, s->in, s->out));

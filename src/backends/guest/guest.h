@@ -19,11 +19,13 @@ typedef struct ait_onnx_bridge {
 } ait_onnx_bridge;
 void ait_onnx_bridge_install(const ait_onnx_bridge *bridge); /* kept, not copied */
 
-/* ---- finding a library ---------------------------------------------------------------------------------------------------------- */
+/* ---- an engine's library: opened once, kept for good ---------------------------------------------------------------------------- */
 typedef struct guest_library {
-  void *handle; /* of dlopen; NULL: not here */
-  char path[512];
-  char reason[256]; /* when it is not here: where it was looked for, or what dlopen said */
+  pthread_mutex_t lock; /* of opening, and of what the engine makes once per process */
+  void *handle;         /* of dlopen; NULL: not here */
+  bool usable;
+  char path[512], version[64];
+  char reason[256]; /* when it is not usable: where it was looked for, what dlopen said, what the engine objects to */
 } guest_library;
 /* Tries FOLDER/PATTERN (pattern: a glob below the folder) for each folder that ait_guests_configure named, and each that Python
  * packages are installed to. symbol: what the library must export. */
@@ -60,6 +62,8 @@ const char *guest_option(const guest_model *m, const char *key, const char *miss
 /* One engine. session: a compiled model for a number of threads, shared by all callers; request: one caller's. */
 typedef struct guest_engine {
   const char *name;
+  guest_library *library;
+  void (*open)(guest_library *library); /* called under its lock until it is usable */
   /* Why the region cannot be taken although every operator has an ONNX form, or NULL. */
   const char *(*refuses)(const ait_region *region);
   ait_status (*session_create)(const guest_model *model, int32_t threads, void **out);
@@ -71,7 +75,26 @@ typedef struct guest_engine {
   ait_status (*run)(void *request, const guest_model *model, const ait_tensor *in, ait_tensor *out);
 } guest_engine;
 
-/* The functions of a backend's table, once the engine is known. */
+/* Opens the library where that has not been done. */
+bool guest_is_here(const guest_engine *engine);
+ait_status guest_unavailable(const guest_engine *engine) AIT_MUST_USE; /* the error: why it is not */
+
+/* ---- what a request wraps: handles of the engine for tensors, inputs first, then outputs ------------------------------------------ */
+typedef struct guest_wraps {
+  ait_allocator allocator;
+  void (*release)(void *handle);
+  void **handles;
+  ait_tensor *seen; /* what each wraps */
+  size_t count;
+} guest_wraps;
+ait_status guest_wraps_init(guest_wraps *w, const guest_model *m, void (*release)(void *handle)) AIT_MUST_USE;
+void guest_wraps_deinit(guest_wraps *w);
+/* true: handle i wraps this tensor already. Else it is released, and the caller makes it anew. */
+bool guest_wraps_keep(guest_wraps *w, size_t i, const ait_tensor *t);
+void *guest_data(const ait_tensor *t); /* an empty tensor has an address, too */
+
+/* ---- a backend's table for an engine: GUEST_BACKEND(onnxruntime, engine, "summary", knobs) --------------------------------------- */
+void guest_probe(const guest_engine *engine, ait_probe *out);
 ait_status guest_supports(const guest_engine *engine, const ait_region *region, ait_support *out) AIT_MUST_USE;
 ait_status guest_compile(const guest_engine *engine, const ait_region *region, const ait_compile_options *options,
                          ait_blob *out) AIT_MUST_USE;
@@ -80,5 +103,30 @@ void guest_unload(void *loaded);
 ait_status guest_instance_create(void *loaded, ait_allocator allocator, void **out_instance) AIT_MUST_USE;
 void guest_instance_destroy(void *instance);
 ait_status guest_run(void *instance, const ait_run_context *context) AIT_MUST_USE;
+
+#define GUEST_BACKEND(ident, its_engine, text, its_knobs)                                                                             \
+  static void table_probe(ait_probe *out) { guest_probe(&(its_engine), out); }                                                        \
+  static ait_status table_supports(const ait_region *region, ait_support *out) { return guest_supports(&(its_engine), region, out); } \
+  static ait_status table_compile(const ait_region *region, const ait_compile_options *options, ait_blob *out) {                      \
+    return guest_compile(&(its_engine), region, options, out);                                                                        \
+  }                                                                                                                                   \
+  static ait_status table_load(const ait_load_context *context, void **out_loaded) {                                                  \
+    return guest_load(&(its_engine), context, out_loaded);                                                                            \
+  }                                                                                                                                   \
+  const ait_backend ait_backend_##ident = {                                                                                           \
+      .struct_size = sizeof(ait_backend),                                                                                             \
+      .abi_version = AIT_BACKEND_ABI,                                                                                                 \
+      .name = #ident,                                                                                                                 \
+      .summary = text,                                                                                                                \
+      .knobs = its_knobs,                                                                                                             \
+      .probe = table_probe,                                                                                                           \
+      .supports = table_supports,                                                                                                     \
+      .compile = table_compile,                                                                                                       \
+      .load = table_load,                                                                                                             \
+      .instance_create = guest_instance_create,                                                                                       \
+      .run = guest_run,                                                                                                               \
+      .instance_destroy = guest_instance_destroy,                                                                                     \
+      .unload = guest_unload,                                                                                                         \
+  }
 
 #endif

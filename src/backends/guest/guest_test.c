@@ -41,7 +41,11 @@ static ait_status run_double(void *request, const guest_model *m, const ait_tens
 #endif
   return AIT_OK;
 }
+static void open_nothing(guest_library *l) { l->usable = true; }
+static guest_library here = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static const guest_engine engine = {.name = "doubler",
+                                    .library = &here,
+                                    .open = open_nothing,
                                     .session_create = session_create,
                                     .session_destroy = session_destroy,
                                     .request_create = request_create,
@@ -211,7 +215,7 @@ static void test_run(void **state) {
 
 static void test_search(void **state) {
   AIT_UNUSED(state);
-  guest_library l;
+  guest_library l = {.lock = PTHREAD_MUTEX_INITIALIZER};
   ait_guest_options o = {.struct_size = sizeof o, .search_path = "/nowhere:/tmp"};
   check_ok(ait_guests_configure(&o), "configure");
   assert_false(guest_reporting_settled());

@@ -73,11 +73,32 @@ static bool open_in(const char *list, const char *pattern, const char *symbol, g
 
 void guest_library_open(const char *pattern, const char *symbol, guest_library *out) {
   char named[sizeof folders];
-  *out = (guest_library){0};
+  out->handle = NULL;
+  *out->path = *out->reason = 0;
   pthread_mutex_lock(&lock);
   memcpy(named, folders, sizeof named);
   pthread_mutex_unlock(&lock);
   if (open_in(named, pattern, symbol, out) || open_in(system_folders, pattern, symbol, out)) return;
   if (!*out->reason)
     snprintf(out->reason, sizeof out->reason, "no '%s' in %.100s%s%.100s", pattern, named, *named ? " or " : "", system_folders);
+}
+
+/* ---- opening ---------------------------------------------------------------------------------------------------------------------- */
+bool guest_is_here(const guest_engine *engine) {
+  guest_library *l = engine->library;
+  pthread_mutex_lock(&l->lock);
+  if (!l->usable) engine->open(l); /* again each time: another configuration may find it */
+  bool usable = l->usable;
+  pthread_mutex_unlock(&l->lock);
+  return usable;
+}
+
+ait_status guest_unavailable(const guest_engine *engine) {
+  return ait_error(AIT_CODE_UNAVAILABLE, "%s is not here: %s", engine->name, engine->library->reason);
+}
+
+void guest_probe(const guest_engine *engine, ait_probe *out) {
+  out->available = guest_is_here(engine);
+  snprintf(out->version, sizeof out->version, "%s", engine->library->version);
+  snprintf(out->detail, sizeof out->detail, "%.250s", out->available ? engine->library->path : engine->library->reason);
 }

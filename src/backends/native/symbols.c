@@ -4,35 +4,6 @@
 
 static const char *input_name(const ait_region_input *in) { return in->name != NULL ? in->name : ""; }
 
-/* Solves expression == value for the one symbol in it that is not bound yet: c * s, s + c, s - c, c - s, nested. */
-static void solve(const ait_region *r, ait_dim d, int64_t value, int64_t *symbols) {
-  for (;;) {
-    const ait_dim_expr *e = &r->dims[d];
-    if (e->op == AIT_DIM_SYMBOL) {
-      if (symbols[e->a] == INT64_MIN) symbols[e->a] = value;
-      return;
-    }
-    if (e->op != AIT_DIM_MUL && e->op != AIT_DIM_ADD && e->op != AIT_DIM_SUB) return;
-    int64_t left, right;
-    bool has_left = ait_dim_eval(r->dims, symbols, e->a, &left), has_right = ait_dim_eval(r->dims, symbols, e->b, &right);
-    if (has_left == has_right) return;
-    int64_t known = has_left ? left : right;
-    bool failed;
-    if (e->op == AIT_DIM_MUL) {
-      failed = known == 0 || known == -1 || value % known != 0;
-      if (!failed) value /= known;
-    } else if (e->op == AIT_DIM_ADD) {
-      failed = __builtin_sub_overflow(value, known, &value);
-    } else if (has_left) {
-      failed = __builtin_sub_overflow(known, value, &value);
-    } else {
-      failed = __builtin_add_overflow(value, known, &value);
-    }
-    if (failed) return;
-    d = has_left ? e->b : e->a;
-  }
-}
-
 static ait_status check_rank(const ait_region *r, uint32_t i, const ait_value *value) {
   const ait_region_input *in = &r->inputs[i];
   const ait_region_value *v = &r->values[in->value];
@@ -79,9 +50,9 @@ ait_status nat_bind_symbols(const ait_region *region, const ait_value *inputs, i
       if (!passed(region, i)) continue;
       const ait_region_value *v = &region->values[region->inputs[i].value];
       if (v->type == AIT_TYPE_INT && v->shape != NULL && inputs[i].kind == AIT_VALUE_INT)
-        solve(region, v->shape[0], inputs[i].as.i, symbols);
+        ait_dim_bind(region->dims, symbols, v->shape[0], inputs[i].as.i);
       if (v->type != AIT_TYPE_TENSOR) continue;
-      for (int32_t d = 0; d < v->rank; ++d) solve(region, v->shape[d], inputs[i].as.tensor.shape[d], symbols);
+      for (int32_t d = 0; d < v->rank; ++d) ait_dim_bind(region->dims, symbols, v->shape[d], inputs[i].as.tensor.shape[d]);
     }
   }
   for (uint32_t i = 0; i < region->input_count; ++i) {

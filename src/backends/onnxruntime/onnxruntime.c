@@ -7,19 +7,10 @@
 
 extern const ait_backend ait_backend_onnxruntime;
 
-/* ---- the library: opened once, kept for good -------------------------------------------------------------------------------------------
- */
-typedef struct ort_library {
-  guest_library file;
-  char version[32], reason[256];
-  bool usable;
-  ort_api api;
-  ort_env *env; /* one per process; made with the first session, never released: its threads end with the process */
-} ort_library;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static ort_library library;
-static bool opened;
+/* ---- the library ------------------------------------------------------------------------------------------------------------------- */
+static guest_library library = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static ort_api api;
+static ort_env *env; /* one per process; made with the first session, never released: its threads end with the process */
 
 /* Versions from 1.29 on start a thread that reports usage, writes files in the home folder and opens connections, unless
  * ORT_DISABLE_TELEMETRY=1 stands in the environment before the first use. The library does not touch the environment: its caller says. */
@@ -29,13 +20,11 @@ static bool reports_usage(const char *version) {
   return major > 1 || (major == 1 && minor >= 29);
 }
 
-static void open_library(void) {
-  ort_library *l = &library;
-  guest_library_open("onnxruntime/capi/libonnxruntime.so*", "OrtGetApiBase", &l->file);
-  snprintf(l->reason, sizeof l->reason, "%.250s", l->file.reason);
-  if (!l->file.handle) return;
+static void open_library(guest_library *l) {
+  guest_library_open("onnxruntime/capi/libonnxruntime.so*", "OrtGetApiBase", l);
+  if (!l->handle) return;
   const ort_api_base *(*get)(void);
-  *(void **)&get = dlsym(l->file.handle, "OrtGetApiBase");
+  *(void **)&get = dlsym(l->handle, "OrtGetApiBase");
   const ort_api_base *base = get();
   const void *table = base ? base->GetApi(ORT_API_VERSION) : NULL;
   snprintf(l->version, sizeof l->version, "%.31s", base ? base->GetVersionString() : "");
@@ -43,7 +32,7 @@ static void open_library(void) {
     snprintf(l->reason, sizeof l->reason, "version %.30s has no API %d", l->version, ORT_API_VERSION);
     return;
   }
-  ort_api_bind(&l->api, table);
+  ort_api_bind(&api, table);
   l->usable = !reports_usage(l->version) || guest_reporting_settled();
   if (!l->usable)
     snprintf(l->reason, sizeof l->reason,
@@ -52,26 +41,11 @@ static void open_library(void) {
              l->version);
 }
 
-static ort_library *get_library(void) {
-  pthread_mutex_lock(&lock);
-  if (!opened) open_library();
-  opened = library.usable; /* another configuration may find it later */
-  pthread_mutex_unlock(&lock);
-  return library.usable ? &library : NULL;
-}
-
-static void probe(ait_probe *out) {
-  ort_library *l = get_library();
-  out->available = l != NULL;
-  snprintf(out->version, sizeof out->version, "%s", library.version);
-  snprintf(out->detail, sizeof out->detail, "%.250s", l ? l->file.path : library.reason);
-}
-
 static ait_status check(ort_status *s, const char *what) {
   if (!s) return AIT_OK;
-  ait_code code = library.api.GetErrorCode(s) == ORT_INVALID_ARGUMENT ? AIT_CODE_INVALID_ARGUMENT : AIT_CODE_UNSUPPORTED;
-  ait_status status = ait_error(code, "onnxruntime cannot %s: %s", what, library.api.GetErrorMessage(s));
-  library.api.ReleaseStatus(s);
+  ait_code code = api.GetErrorCode(s) == ORT_INVALID_ARGUMENT ? AIT_CODE_INVALID_ARGUMENT : AIT_CODE_UNSUPPORTED;
+  ait_status status = ait_error(code, "onnxruntime cannot %s: %s", what, api.GetErrorMessage(s));
+  api.ReleaseStatus(s);
   return status;
 }
 
@@ -80,15 +54,14 @@ static void quiet(void *ctx, int severity, const char *category, const char *id,
   (void)ctx, (void)severity, (void)category, (void)id, (void)place, (void)message;
 }
 
-static ait_status need_env(ort_library *l) {
-  pthread_mutex_lock(&lock);
-  ait_status status = l->env ? AIT_OK : check(l->api.CreateEnvWithCustomLogger(quiet, NULL, ORT_ERROR, "ait", &l->env), "start");
-  pthread_mutex_unlock(&lock);
+static ait_status need_env(void) {
+  pthread_mutex_lock(&library.lock);
+  ait_status status = env ? AIT_OK : check(api.CreateEnvWithCustomLogger(quiet, NULL, ORT_ERROR, "ait", &env), "start");
+  pthread_mutex_unlock(&library.lock);
   return status;
 }
 
-/* ---- element types: those of the ONNX file
- * ----------------------------------------------------------------------------------------------- */
+/* ---- element types: those of the ONNX file ----------------------------------------------------------------------------------- */
 static const struct {
   ait_dtype dtype;
   int number;
@@ -112,8 +85,7 @@ static const char *refuses(const ait_region *r) {
   return NULL;
 }
 
-/* ---- sessions ---------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- sessions ---- */
 typedef struct ort_model {
   ait_allocator allocator;
   ait_arena arena; /* the names */
@@ -126,52 +98,50 @@ typedef struct ort_model {
 static void session_destroy(void *session) {
   ort_model *s = session;
   if (!s) return;
-  if (s->session) library.api.ReleaseSession(s->session);
-  if (s->memory) library.api.ReleaseMemoryInfo(s->memory);
+  if (s->session) api.ReleaseSession(s->session);
+  if (s->memory) api.ReleaseMemoryInfo(s->memory);
   ait_arena_deinit(&s->arena);
   ait_free(s->allocator, s, sizeof *s);
 }
 
-static ait_status set_options(const ort_api *api, const guest_model *m, int32_t threads, ort_session_options *o) {
-  AIT_TRY(check(api->SetIntraOpNumThreads(o, threads), "set threads"));
-  AIT_TRY(check(api->SetInterOpNumThreads(o, 1), "set threads"));
-  AIT_TRY(check(api->SetSessionLogSeverityLevel(o, ORT_ERROR), "set its log"));
+static ait_status set_options(const guest_model *m, int32_t threads, ort_session_options *o) {
+  AIT_TRY(check(api.SetIntraOpNumThreads(o, threads), "set threads"));
+  AIT_TRY(check(api.SetInterOpNumThreads(o, 1), "set threads"));
+  AIT_TRY(check(api.SetSessionLogSeverityLevel(o, ORT_ERROR), "set its log"));
   const char *level = guest_option(m, "level", "all");
-  AIT_TRY(check(api->SetSessionGraphOptimizationLevel(o, strcmp(level, "extended") == 0 ? 2 : ORT_OPTIMIZE_ALL), "set its level"));
+  AIT_TRY(check(api.SetSessionGraphOptimizationLevel(o, strcmp(level, "extended") == 0 ? 2 : ORT_OPTIMIZE_ALL), "set its level"));
   /* Workers that go on polling after a run would take the CPU from everything else in the process. */
-  AIT_TRY(check(api->AddSessionConfigEntry(o, "session.force_spinning_stop", "1"), "set spinning"));
+  AIT_TRY(check(api.AddSessionConfigEntry(o, "session.force_spinning_stop", "1"), "set spinning"));
   const char *spin = strcmp(guest_option(m, "spinning", "run"), "off") == 0 ? "0" : "1";
-  return check(api->AddSessionConfigEntry(o, "session.intra_op.allow_spinning", spin), "set spinning");
+  return check(api.AddSessionConfigEntry(o, "session.intra_op.allow_spinning", spin), "set spinning");
 }
 
 static ait_status names_of(ort_model *s, bool inputs, size_t count, const char ***out) {
-  const ort_api *api = &library.api;
   ort_allocator *a;
-  AIT_TRY(check(api->GetAllocatorWithDefaultOptions(&a), "find its allocator"));
+  AIT_TRY(check(api.GetAllocatorWithDefaultOptions(&a), "find its allocator"));
   *out = AIT_ARENA_ARRAY(&s->arena, const char *, count + 1);
   if (!*out) return AIT_OOM();
   for (size_t i = 0; i < count; ++i) {
     char *name;
-    AIT_TRY(check(inputs ? api->SessionGetInputName(s->session, i, a, &name) : api->SessionGetOutputName(s->session, i, a, &name), "name"));
+    AIT_TRY(check(inputs ? api.SessionGetInputName(s->session, i, a, &name) : api.SessionGetOutputName(s->session, i, a, &name), "name"));
     (*out)[i] = ait_arena_strdup(&s->arena, name, strlen(name));
-    AIT_TRY(check(api->AllocatorFree(a, name), "free a name"));
+    AIT_TRY(check(api.AllocatorFree(a, name), "free a name"));
     if (!(*out)[i]) return AIT_OOM();
   }
   return AIT_OK;
 }
 
-static ait_status open_session(ort_library *l, const guest_model *m, int32_t threads, ort_model *s) {
-  const ort_api *api = &l->api;
+static ait_status open_session(const guest_model *m, int32_t threads, ort_model *s) {
   ort_session_options *o;
-  AIT_TRY(need_env(l));
-  AIT_TRY(check(api->CreateCpuMemoryInfo(ORT_ALLOCATOR_DEVICE, ORT_MEMORY_DEFAULT, &s->memory), "describe memory"));
-  AIT_TRY(check(api->CreateSessionOptions(&o), "make options"));
-  ait_status status = set_options(api, m, threads, o);
-  if (status == AIT_OK) status = check(api->CreateSessionFromArray(l->env, m->onnx, m->onnx_size, o, &s->session), "take the model");
-  api->ReleaseSessionOptions(o);
+  AIT_TRY(need_env());
+  AIT_TRY(check(api.CreateCpuMemoryInfo(ORT_ALLOCATOR_DEVICE, ORT_MEMORY_DEFAULT, &s->memory), "describe memory"));
+  AIT_TRY(check(api.CreateSessionOptions(&o), "make options"));
+  ait_status status = set_options(m, threads, o);
+  if (status == AIT_OK) status = check(api.CreateSessionFromArray(env, m->onnx, m->onnx_size, o, &s->session), "take the model");
+  api.ReleaseSessionOptions(o);
   if (status != AIT_OK) return status;
-  AIT_TRY(check(api->SessionGetInputCount(s->session, &s->in_count), "count inputs"));
-  AIT_TRY(check(api->SessionGetOutputCount(s->session, &s->out_count), "count outputs"));
+  AIT_TRY(check(api.SessionGetInputCount(s->session, &s->in_count), "count inputs"));
+  AIT_TRY(check(api.SessionGetOutputCount(s->session, &s->out_count), "count outputs"));
   if (s->in_count != m->in_count || s->out_count != m->out_count)
     return ait_error(AIT_CODE_INVALID_MODEL, "the exported model has %zu inputs and %zu outputs, not %u and %u", s->in_count, s->out_count,
                      m->in_count, m->out_count);
@@ -180,35 +150,29 @@ static ait_status open_session(ort_library *l, const guest_model *m, int32_t thr
 }
 
 static ait_status session_create(const guest_model *m, int32_t threads, void **out) {
-  ort_library *l = get_library();
-  if (!l) return ait_error(AIT_CODE_UNAVAILABLE, "onnxruntime is not here: %s", library.reason);
   ort_model *s = ait_alloc_zero(m->allocator, sizeof *s, _Alignof(ort_model));
   if (!s) return AIT_OOM();
   s->allocator = m->allocator;
   ait_arena_init(&s->arena, m->allocator);
-  ait_status status = open_session(l, m, threads, s);
+  ait_status status = open_session(m, threads, s);
   if (status != AIT_OK) session_destroy(s);
   else *out = s;
   return status;
 }
 
-/* ---- runs: values wrap the tensors' memory and are made again when it moved
- * ---------------------------------------------------------------- */
+/* ---- runs: values wrap the tensors' memory and are made again when it moved -------------------------------------------------- */
 typedef struct ort_request {
   ort_model *s;
   ait_allocator allocator;
-  ort_value **values; /* inputs, then outputs */
-  ait_tensor *seen;   /* what each wraps */
-  size_t count;
+  guest_wraps wraps; /* of ort_value */
 } ort_request;
+
+static void release_value(void *value) { api.ReleaseValue(value); }
 
 static void request_destroy(void *request) {
   ort_request *r = request;
   if (!r) return;
-  for (size_t i = 0; r->values && i < r->count; ++i)
-    if (r->values[i]) library.api.ReleaseValue(r->values[i]);
-  ait_free(r->allocator, r->values, (r->count + 1) * sizeof *r->values);
-  ait_free(r->allocator, r->seen, (r->count + 1) * sizeof *r->seen);
+  guest_wraps_deinit(&r->wraps);
   ait_free(r->allocator, r, sizeof *r);
 }
 
@@ -217,65 +181,50 @@ static ait_status request_create(void *session, const guest_model *m, void **out
   if (!r) return AIT_OOM();
   r->s = session;
   r->allocator = m->allocator;
-  r->count = (size_t)m->in_count + m->out_count;
-  r->values = ait_alloc_zero(r->allocator, (r->count + 1) * sizeof *r->values, _Alignof(ort_value *));
-  r->seen = ait_alloc_zero(r->allocator, (r->count + 1) * sizeof *r->seen, _Alignof(ait_tensor));
-  if (!r->values || !r->seen) {
-    request_destroy(r);
-    return AIT_OOM();
-  }
-  *out = r;
-  return AIT_OK;
+  ait_status status = guest_wraps_init(&r->wraps, m, release_value);
+  if (status != AIT_OK) request_destroy(r);
+  else *out = r;
+  return status;
 }
 
 static ait_status wrap(ort_request *r, size_t i, const ait_tensor *t) {
-  ait_tensor *seen = &r->seen[i];
-  bool same = r->values[i] && seen->data == t->data && seen->rank == t->rank &&
-              memcmp(seen->shape, t->shape, (size_t)t->rank * sizeof *t->shape) == 0;
-  if (same) return AIT_OK;
-  if (r->values[i]) library.api.ReleaseValue(r->values[i]);
-  r->values[i] = NULL;
-  static char nothing; /* an empty tensor has an address, too */
-  void *data = t->data ? t->data : &nothing;
-  AIT_TRY(check(library.api.CreateTensorWithDataAsOrtValue(r->s->memory, data, ait_tensor_bytes(t), t->shape, (size_t)t->rank,
-                                                           type_number(t->dtype), &r->values[i]),
-                "wrap a tensor"));
-  *seen = *t;
-  return AIT_OK;
+  if (guest_wraps_keep(&r->wraps, i, t)) return AIT_OK;
+  return check(api.CreateTensorWithDataAsOrtValue(r->s->memory, guest_data(t), ait_tensor_bytes(t), t->shape, (size_t)t->rank,
+                                                  type_number(t->dtype), (ort_value **)&r->wraps.handles[i]),
+               "wrap a tensor");
 }
 
 /* An output that onnxruntime made: copied to a tensor of ours. */
 static ait_status take(ort_request *r, size_t i, ait_tensor *out) {
-  const ort_api *api = &library.api;
   ort_tensor_info *info;
   int64_t shape[AIT_MAX_RANK];
   size_t rank = 0;
   int type = 0;
   void *data;
-  AIT_TRY(check(api->GetTensorTypeAndShape(r->values[i], &info), "describe an output"));
-  ait_status status = check(api->GetDimensionsCount(info, &rank), "describe an output");
+  AIT_TRY(check(api.GetTensorTypeAndShape(r->wraps.handles[i], &info), "describe an output"));
+  ait_status status = check(api.GetDimensionsCount(info, &rank), "describe an output");
   if (status == AIT_OK && rank > AIT_MAX_RANK) status = ait_error(AIT_CODE_LIMIT, "an output of rank %zu", rank);
-  if (status == AIT_OK) status = check(api->GetDimensions(info, shape, rank), "describe an output");
-  if (status == AIT_OK) status = check(api->GetTensorElementType(info, &type), "describe an output");
-  api->ReleaseTensorTypeAndShapeInfo(info);
+  if (status == AIT_OK) status = check(api.GetDimensions(info, shape, rank), "describe an output");
+  if (status == AIT_OK) status = check(api.GetTensorElementType(info, &type), "describe an output");
+  api.ReleaseTensorTypeAndShapeInfo(info);
   if (status == AIT_OK && type != type_number(out->dtype))
     status = ait_error(AIT_CODE_INVALID_MODEL, "an output has another dtype than declared");
-  if (status == AIT_OK) status = check(api->GetTensorMutableData(r->values[i], &data), "read an output");
+  if (status == AIT_OK) status = check(api.GetTensorMutableData(r->wraps.handles[i], &data), "read an output");
   if (status == AIT_OK) status = ait_tensor_create(r->allocator, out->dtype, (int32_t)rank, shape, out);
   if (status == AIT_OK && ait_tensor_bytes(out) > 0) memcpy(out->data, data, ait_tensor_bytes(out));
-  api->ReleaseValue(r->values[i]);
-  r->values[i] = NULL;
+  api.ReleaseValue(r->wraps.handles[i]);
+  r->wraps.handles[i] = NULL;
   return status;
 }
 
 static ait_status run(void *request, const guest_model *m, const ait_tensor *in, ait_tensor *out) {
   ort_request *r = request;
-  ort_value **results = r->values + m->in_count;
+  ort_value **values = (ort_value **)r->wraps.handles;
   for (uint32_t i = 0; i < m->in_count; ++i) AIT_TRY(wrap(r, i, &in[i]));
   for (uint32_t i = 0; i < m->out_count; ++i)
     if (out[i].rank >= 0) AIT_TRY(wrap(r, m->in_count + i, &out[i]));
   AIT_TRY(check(
-      library.api.Run(r->s->session, NULL, r->s->in, (const ort_value *const *)r->values, m->in_count, r->s->out, m->out_count, results),
+      api.Run(r->s->session, NULL, r->s->in, (const ort_value *const *)values, m->in_count, r->s->out, m->out_count, values + m->in_count),
       "run"));
   for (uint32_t i = 0; i < m->out_count; ++i)
     if (out[i].rank < 0) AIT_TRY(take(r, m->in_count + i, &out[i]));
@@ -284,6 +233,8 @@ static ait_status run(void *request, const guest_model *m, const ait_tensor *in,
 
 static const guest_engine engine = {
     .name = "onnxruntime",
+    .library = &library,
+    .open = open_library,
     .refuses = refuses,
     .session_create = session_create,
     .session_destroy = session_destroy,
@@ -292,17 +243,7 @@ static const guest_engine engine = {
     .run = run,
 };
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------------------
- */
-static ait_status supports(const ait_region *region, ait_support *out) { return guest_supports(&engine, region, out); }
-static ait_status compile(const ait_region *region, const ait_compile_options *options, ait_blob *out) {
-  return guest_compile(&engine, region, options, out);
-}
-static ait_status load(const ait_load_context *context, void **out_loaded) {
-  if (!get_library()) return ait_error(AIT_CODE_UNAVAILABLE, "onnxruntime is not here: %s", library.reason);
-  return guest_load(&engine, context, out_loaded);
-}
-
+/* ---- the table ---------------------------------------------------------------------------------------------------------------------- */
 static const char *const spinning[] = {"run", "off", NULL};
 static const char *const levels[] = {"all", "extended", NULL};
 static const ait_knob knobs[] = {
@@ -311,18 +252,4 @@ static const ait_knob knobs[] = {
     {0},
 };
 
-const ait_backend ait_backend_onnxruntime = {
-    .struct_size = sizeof(ait_backend),
-    .abi_version = AIT_BACKEND_ABI,
-    .name = "onnxruntime",
-    .summary = "ONNX Runtime's C library, fed with an ONNX export; found at run time, never linked",
-    .knobs = knobs,
-    .probe = probe,
-    .supports = supports,
-    .compile = compile,
-    .load = load,
-    .instance_create = guest_instance_create,
-    .run = guest_run,
-    .instance_destroy = guest_instance_destroy,
-    .unload = guest_unload,
-};
+GUEST_BACKEND(onnxruntime, engine, "ONNX Runtime's C library, fed with an ONNX export; found at run time, never linked", knobs);

@@ -10,28 +10,19 @@
 
 extern const ait_backend ait_backend_openvino;
 
-/* ---- the library: opened once, kept for good -------------------------------------------------------------------------------------------
- */
-typedef struct ov_library {
-  guest_library file;
-  char version[64], reason[256];
-  bool usable;
-  ov_api api;
-  ov_core *core;
-  int type_offset; /* what its numbers of element types are larger by */
-} ov_library;
+/* ---- the library ------------------------------------------------------------------------------------------------------------------- */
+static guest_library library = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static ov_api api;
+static ov_core *core;   /* one per process; made with the first session, never released */
+static int type_offset; /* what its numbers of element types are larger by */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static ov_library library;
-static bool opened;
-
-static const char *bind_functions(ov_api *api, void *handle) {
-#define OV_BIND(result, name, arguments)       \
-  *(void **)&api->name = dlsym(handle, #name); \
-  if (!*(void **)&api->name) return #name;
+static const char *bind_functions(void *handle) {
+#define OV_BIND(result, name, arguments)      \
+  *(void **)&api.name = dlsym(handle, #name); \
+  if (!*(void **)&api.name) return #name;
   OV_FUNCTIONS(OV_BIND)
 #undef OV_BIND
-  *(void **)&api->ov_util_set_log_callback = dlsym(handle, "ov_util_set_log_callback");
+  *(void **)&api.ov_util_set_log_callback = dlsym(handle, "ov_util_set_log_callback");
   return NULL;
 }
 
@@ -39,57 +30,40 @@ static void quiet(const char *message) { (void)message; }
 
 /* Up to 2025.0 the list of element types began with one more entry. Number 5 is f64 in the new list and f32 in the old one: its size tells.
  */
-static bool calibrate(ov_library *l) {
+static bool calibrate(void) {
   double host[1] = {0};
   int64_t dims[1] = {1};
   size_t bytes = 0;
   ov_tensor *t = NULL;
-  if (l->api.ov_tensor_create_from_host_ptr(5, (ov_shape){1, dims}, host, &t) != 0) return false;
-  bool known = l->api.ov_tensor_get_byte_size(t, &bytes) == 0 && (bytes == 8 || bytes == 4);
-  l->type_offset = bytes == 4;
-  l->api.ov_tensor_free(t);
+  if (api.ov_tensor_create_from_host_ptr(5, (ov_shape){1, dims}, host, &t) != 0) return false;
+  bool known = api.ov_tensor_get_byte_size(t, &bytes) == 0 && (bytes == 8 || bytes == 4);
+  type_offset = bytes == 4;
+  api.ov_tensor_free(t);
   return known;
 }
 
-static void open_library(void) {
-  ov_library *l = &library;
+static void open_library(guest_library *l) {
   ov_version version = {0};
-  guest_library_open("openvino/libs/libopenvino_c.so*", "ov_core_create_with_config", &l->file);
-  snprintf(l->reason, sizeof l->reason, "%.250s", l->file.reason);
-  if (!l->file.handle) return;
-  const char *missing = bind_functions(&l->api, l->file.handle);
+  guest_library_open("openvino/libs/libopenvino_c.so*", "ov_core_create_with_config", l);
+  if (!l->handle) return;
+  const char *missing = bind_functions(l->handle);
   if (missing) {
     snprintf(l->reason, sizeof l->reason, "the library has no '%s'", missing);
     return;
   }
-  if (l->api.ov_get_openvino_version(&version) == 0) {
+  if (api.ov_get_openvino_version(&version) == 0) {
     snprintf(l->version, sizeof l->version, "%.*s", (int)strcspn(version.build, "-"), version.build);
-    l->api.ov_version_free(&version);
+    api.ov_version_free(&version);
   }
-  if (l->api.ov_util_set_log_callback) l->api.ov_util_set_log_callback(quiet);
-  l->usable = calibrate(l);
+  if (api.ov_util_set_log_callback) api.ov_util_set_log_callback(quiet);
+  l->usable = calibrate();
   if (!l->usable) snprintf(l->reason, sizeof l->reason, "the numbers of its element types are unknown");
-}
-
-static ov_library *get_library(void) {
-  pthread_mutex_lock(&lock);
-  if (!opened) open_library();
-  opened = library.usable;
-  pthread_mutex_unlock(&lock);
-  return library.usable ? &library : NULL;
-}
-
-static void probe(ait_probe *out) {
-  ov_library *l = get_library();
-  out->available = l != NULL;
-  snprintf(out->version, sizeof out->version, "%s", library.version);
-  snprintf(out->detail, sizeof out->detail, "%.250s", l ? l->file.path : library.reason);
 }
 
 /* The text has several lines; the last one that says something is the cause. */
 static ait_status check(int code, const char *what) {
   if (code == 0) return AIT_OK;
-  const char *text = library.api.ov_get_last_err_msg();
+  const char *text = api.ov_get_last_err_msg();
   char line[256] = "";
   for (const char *at = text ? text : ""; *at;) {
     size_t n = strcspn(at, "\n");
@@ -97,19 +71,18 @@ static ait_status check(int code, const char *what) {
     at += n + (at[n] == '\n');
   }
   ait_status status = ait_error(AIT_CODE_UNSUPPORTED, "openvino cannot %s: %s (status %d)", what, line, code);
-  if (text) library.api.ov_free(text);
+  if (text) api.ov_free(text);
   return status;
 }
 
-static ait_status need_core(ov_library *l) {
-  pthread_mutex_lock(&lock);
-  ait_status status = l->core ? AIT_OK : check(l->api.ov_core_create_with_config("", &l->core), "start");
-  pthread_mutex_unlock(&lock);
+static ait_status need_core(void) {
+  pthread_mutex_lock(&library.lock);
+  ait_status status = core ? AIT_OK : check(api.ov_core_create_with_config("", &core), "start");
+  pthread_mutex_unlock(&library.lock);
   return status;
 }
 
-/* ---- element types
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- element types ----------------------------------------------------------------------------------------------------------- */
 static const struct {
   ait_dtype dtype;
   int number;
@@ -118,7 +91,7 @@ static const struct {
 
 static int type_number(ait_dtype dtype) {
   for (size_t i = 0; i < AIT_COUNT(types); ++i)
-    if (types[i].dtype == dtype) return types[i].number + library.type_offset;
+    if (types[i].dtype == dtype) return types[i].number + type_offset;
   return -1;
 }
 
@@ -137,65 +110,58 @@ static const char *refuses(const ait_region *r) {
   return NULL;
 }
 
-/* ---- sessions
- * ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- sessions ---------------------------------------------------------------------------------------------------------------- */
 static void session_destroy(void *session) {
-  if (session) library.api.ov_compiled_model_free(session);
+  if (session) api.ov_compiled_model_free(session);
 }
 
-static ait_status compile_model(ov_library *l, const guest_model *m, const ov_model *model, int32_t threads, ov_compiled **out) {
+static ait_status compile_model(const guest_model *m, const ov_model *model, int32_t threads, ov_compiled **out) {
   char count[16];
   snprintf(count, sizeof count, "%d", threads);
   const char *precision = guest_option(m, "precision", "f32");
   const char *mode = strcmp(precision, "f32") == 0 ? "ACCURACY" : "PERFORMANCE";
-  return check(l->api.ov_core_compile_model(l->core, model, "CPU", 14, out, "INFERENCE_PRECISION_HINT", precision, "EXECUTION_MODE_HINT",
-                                            mode, "INFERENCE_NUM_THREADS", count, "NUM_STREAMS", "1", "ENABLE_CPU_PINNING", "NO",
-                                            "ENABLE_HYPER_THREADING", "YES", "PERFORMANCE_HINT", "LATENCY"),
+  return check(api.ov_core_compile_model(core, model, "CPU", 14, out, "INFERENCE_PRECISION_HINT", precision, "EXECUTION_MODE_HINT", mode,
+                                         "INFERENCE_NUM_THREADS", count, "NUM_STREAMS", "1", "ENABLE_CPU_PINNING", "NO",
+                                         "ENABLE_HYPER_THREADING", "YES", "PERFORMANCE_HINT", "LATENCY"),
                "compile the model");
 }
 
-static ait_status count_ports(const ov_api *api, const guest_model *m, const ov_compiled *compiled) {
+static ait_status count_ports(const guest_model *m, const ov_compiled *compiled) {
   size_t in, out;
-  AIT_TRY(check(api->ov_compiled_model_inputs_size(compiled, &in), "count inputs"));
-  AIT_TRY(check(api->ov_compiled_model_outputs_size(compiled, &out), "count outputs"));
+  AIT_TRY(check(api.ov_compiled_model_inputs_size(compiled, &in), "count inputs"));
+  AIT_TRY(check(api.ov_compiled_model_outputs_size(compiled, &out), "count outputs"));
   if (in == m->in_count && out == m->out_count) return AIT_OK;
   return ait_error(AIT_CODE_UNSUPPORTED, "openvino's model has %zu inputs and %zu outputs, not %u and %u", in, out, m->in_count,
                    m->out_count);
 }
 
 static ait_status session_create(const guest_model *m, int32_t threads, void **out) {
-  ov_library *l = get_library();
-  if (!l) return ait_error(AIT_CODE_UNAVAILABLE, "openvino is not here: %s", library.reason);
   ov_model *model;
   ov_compiled *compiled = NULL;
-  AIT_TRY(need_core(l));
-  AIT_TRY(check(l->api.ov_core_read_model_from_memory_buffer(l->core, m->onnx, m->onnx_size, NULL, &model), "take the model"));
-  ait_status status = compile_model(l, m, model, threads, &compiled);
-  l->api.ov_model_free(model);
-  if (status == AIT_OK) status = count_ports(&l->api, m, compiled);
+  AIT_TRY(need_core());
+  AIT_TRY(check(api.ov_core_read_model_from_memory_buffer(core, m->onnx, m->onnx_size, NULL, &model), "take the model"));
+  ait_status status = compile_model(m, model, threads, &compiled);
+  api.ov_model_free(model);
+  if (status == AIT_OK) status = count_ports(m, compiled);
   if (status != AIT_OK) session_destroy(compiled);
   else *out = compiled;
   return status;
 }
 
-/* ---- runs
- * ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- runs -------------------------------------------------------------------------------------------------------------------- */
 typedef struct ov_run {
   ait_allocator allocator;
   ov_request *request;
-  ov_tensor **tensors; /* inputs, then outputs */
-  ait_tensor *seen;    /* what each wraps */
-  size_t count;
+  guest_wraps wraps; /* of ov_tensor */
 } ov_run;
+
+static void release_tensor(void *tensor) { api.ov_tensor_free(tensor); }
 
 static void request_destroy(void *request) {
   ov_run *r = request;
   if (!r) return;
-  for (size_t i = 0; r->tensors && i < r->count; ++i)
-    if (r->tensors[i]) library.api.ov_tensor_free(r->tensors[i]);
-  if (r->request) library.api.ov_infer_request_free(r->request);
-  ait_free(r->allocator, r->tensors, (r->count + 1) * sizeof *r->tensors);
-  ait_free(r->allocator, r->seen, (r->count + 1) * sizeof *r->seen);
+  guest_wraps_deinit(&r->wraps);
+  if (r->request) api.ov_infer_request_free(r->request);
   ait_free(r->allocator, r, sizeof *r);
 }
 
@@ -203,11 +169,8 @@ static ait_status request_create(void *session, const guest_model *m, void **out
   ov_run *r = ait_alloc_zero(m->allocator, sizeof *r, _Alignof(ov_run));
   if (!r) return AIT_OOM();
   r->allocator = m->allocator;
-  r->count = (size_t)m->in_count + m->out_count;
-  r->tensors = ait_alloc_zero(r->allocator, (r->count + 1) * sizeof *r->tensors, _Alignof(ov_tensor *));
-  r->seen = ait_alloc_zero(r->allocator, (r->count + 1) * sizeof *r->seen, _Alignof(ait_tensor));
-  ait_status status =
-      r->tensors && r->seen ? check(library.api.ov_compiled_model_create_infer_request(session, &r->request), "make a request") : AIT_OOM();
+  ait_status status = guest_wraps_init(&r->wraps, m, release_tensor);
+  if (status == AIT_OK) status = check(api.ov_compiled_model_create_infer_request(session, &r->request), "make a request");
   if (status != AIT_OK) request_destroy(r);
   else *out = r;
   return status;
@@ -215,42 +178,34 @@ static ait_status request_create(void *session, const guest_model *m, void **out
 
 /* *out_new: it must be set in the request. */
 static ait_status wrap(ov_run *r, size_t i, const ait_tensor *t, bool *out_new) {
-  ait_tensor *seen = &r->seen[i];
-  *out_new = !r->tensors[i] || seen->data != t->data || seen->rank != t->rank ||
-             memcmp(seen->shape, t->shape, (size_t)t->rank * sizeof *t->shape) != 0;
+  *out_new = !guest_wraps_keep(&r->wraps, i, t);
   if (!*out_new) return AIT_OK;
-  if (r->tensors[i]) library.api.ov_tensor_free(r->tensors[i]);
-  r->tensors[i] = NULL;
-  static char nothing;
   int64_t dims[AIT_MAX_RANK + 1];
   memcpy(dims, t->shape, (size_t)t->rank * sizeof *dims);
-  AIT_TRY(check(library.api.ov_tensor_create_from_host_ptr(type_number(t->dtype), (ov_shape){t->rank, dims}, t->data ? t->data : &nothing,
-                                                           &r->tensors[i]),
-                "wrap a tensor"));
-  *seen = *t;
-  return AIT_OK;
+  return check(api.ov_tensor_create_from_host_ptr(type_number(t->dtype), (ov_shape){t->rank, dims}, guest_data(t),
+                                                  (ov_tensor **)&r->wraps.handles[i]),
+               "wrap a tensor");
 }
 
 static ait_status take(ov_run *r, size_t index, ait_tensor *out) {
-  const ov_api *api = &library.api;
   ov_tensor *t;
   ov_shape shape;
   int type = 0;
   void *data;
-  AIT_TRY(check(api->ov_infer_request_get_output_tensor_by_index(r->request, index, &t), "give an output"));
-  ait_status status = check(api->ov_tensor_get_shape(t, &shape), "describe an output");
+  AIT_TRY(check(api.ov_infer_request_get_output_tensor_by_index(r->request, index, &t), "give an output"));
+  ait_status status = check(api.ov_tensor_get_shape(t, &shape), "describe an output");
   if (status == AIT_OK) {
     if (shape.rank > AIT_MAX_RANK) status = ait_error(AIT_CODE_LIMIT, "an output of rank %lld", (long long)shape.rank);
-    if (status == AIT_OK) status = check(api->ov_tensor_get_element_type(t, &type), "describe an output");
+    if (status == AIT_OK) status = check(api.ov_tensor_get_element_type(t, &type), "describe an output");
     if (status == AIT_OK && type != type_number(out->dtype))
       status = ait_error(AIT_CODE_UNSUPPORTED, "openvino's output has another dtype than declared");
-    if (status == AIT_OK) status = check(api->ov_tensor_data(t, &data), "read an output");
+    if (status == AIT_OK) status = check(api.ov_tensor_data(t, &data), "read an output");
     if (status == AIT_OK) status = ait_tensor_create(r->allocator, out->dtype, (int32_t)shape.rank, shape.dims, out);
     if (status == AIT_OK && ait_tensor_bytes(out) > 0) memcpy(out->data, data, ait_tensor_bytes(out));
-    ait_status freed = check(api->ov_shape_free(&shape), "free a shape");
+    ait_status freed = check(api.ov_shape_free(&shape), "free a shape");
     ait_status_ignore(freed);
   }
-  api->ov_tensor_free(t);
+  api.ov_tensor_free(t);
   return status;
 }
 
@@ -258,35 +213,34 @@ static ait_status take(ov_run *r, size_t index, ait_tensor *out) {
 static ait_status check_shape(ov_run *r, size_t index, const ait_tensor *want) {
   ov_tensor *t;
   ov_shape shape;
-  AIT_TRY(check(library.api.ov_infer_request_get_output_tensor_by_index(r->request, index, &t), "give an output"));
-  ait_status status = check(library.api.ov_tensor_get_shape(t, &shape), "describe an output");
+  AIT_TRY(check(api.ov_infer_request_get_output_tensor_by_index(r->request, index, &t), "give an output"));
+  ait_status status = check(api.ov_tensor_get_shape(t, &shape), "describe an output");
   if (status == AIT_OK) {
     bool same = shape.rank == want->rank && memcmp(shape.dims, want->shape, (size_t)want->rank * sizeof *want->shape) == 0;
     if (!same) status = ait_error(AIT_CODE_UNSUPPORTED, "openvino's output %zu has another shape than the model declares", index);
-    ait_status freed = check(library.api.ov_shape_free(&shape), "free a shape");
+    ait_status freed = check(api.ov_shape_free(&shape), "free a shape");
     ait_status_ignore(freed);
   }
-  library.api.ov_tensor_free(t);
+  api.ov_tensor_free(t);
   return status;
 }
 
 static ait_status run(void *request, const guest_model *m, const ait_tensor *in, ait_tensor *out) {
   ov_run *r = request;
-  const ov_api *api = &library.api;
   bool fresh, any = false;
   for (uint32_t i = 0; i < m->in_count; ++i) {
     AIT_TRY(wrap(r, i, &in[i], &fresh));
-    if (fresh) AIT_TRY(check(api->ov_infer_request_set_input_tensor_by_index(r->request, i, r->tensors[i]), "take an input"));
+    if (fresh) AIT_TRY(check(api.ov_infer_request_set_input_tensor_by_index(r->request, i, r->wraps.handles[i]), "take an input"));
     any |= fresh;
   }
   for (uint32_t i = 0; i < m->out_count; ++i) {
     if (out[i].rank < 0) continue;
     AIT_TRY(wrap(r, m->in_count + i, &out[i], &fresh));
     if (fresh)
-      AIT_TRY(check(api->ov_infer_request_set_output_tensor_by_index(r->request, i, r->tensors[m->in_count + i]), "take an output"));
+      AIT_TRY(check(api.ov_infer_request_set_output_tensor_by_index(r->request, i, r->wraps.handles[m->in_count + i]), "take an output"));
     any |= fresh;
   }
-  AIT_TRY(check(api->ov_infer_request_infer(r->request), "run"));
+  AIT_TRY(check(api.ov_infer_request_infer(r->request), "run"));
   for (uint32_t i = 0; i < m->out_count; ++i) {
     if (out[i].rank < 0) AIT_TRY(take(r, i, &out[i]));
     else if (any) AIT_TRY(check_shape(r, i, &out[i]));
@@ -296,6 +250,8 @@ static ait_status run(void *request, const guest_model *m, const ait_tensor *in,
 
 static const guest_engine engine = {
     .name = "openvino",
+    .library = &library,
+    .open = open_library,
     .refuses = refuses,
     .session_create = session_create,
     .session_destroy = session_destroy,
@@ -304,35 +260,11 @@ static const guest_engine engine = {
     .run = run,
 };
 
-/* ---- the table
- * ------------------------------------------------------------------------------------------------------------------------------- */
-static ait_status supports(const ait_region *region, ait_support *out) { return guest_supports(&engine, region, out); }
-static ait_status compile(const ait_region *region, const ait_compile_options *options, ait_blob *out) {
-  return guest_compile(&engine, region, options, out);
-}
-static ait_status load(const ait_load_context *context, void **out_loaded) {
-  if (!get_library()) return ait_error(AIT_CODE_UNAVAILABLE, "openvino is not here: %s", library.reason);
-  return guest_load(&engine, context, out_loaded);
-}
-
+/* ---- the table ---------------------------------------------------------------------------------------------------------------------- */
 static const char *const precisions[] = {"f32", "bf16", "f16", NULL};
 static const ait_knob knobs[] = {
     {"precision", "bf16 and f16 compute in halves where the CPU can: the accuracy gate decides", "f32", precisions},
     {0},
 };
 
-const ait_backend ait_backend_openvino = {
-    .struct_size = sizeof(ait_backend),
-    .abi_version = AIT_BACKEND_ABI,
-    .name = "openvino",
-    .summary = "OpenVINO's C library on its CPU device, fed with an ONNX export; found at run time, never linked",
-    .knobs = knobs,
-    .probe = probe,
-    .supports = supports,
-    .compile = compile,
-    .load = load,
-    .instance_create = guest_instance_create,
-    .run = guest_run,
-    .instance_destroy = guest_instance_destroy,
-    .unload = guest_unload,
-};
+GUEST_BACKEND(openvino, engine, "OpenVINO's C library on its CPU device, fed with an ONNX export; found at run time, never linked", knobs);
