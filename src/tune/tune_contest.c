@@ -1,0 +1,85 @@
+/* The final contest, and what it decides. */
+#include "tune/tuner.h"
+#include <stdio.h>
+
+/* ---- the contest -----------------------------------------------------------------------------------------------------------------*/
+/* A finalist that was right and fast in its trial and fails now: it is out. */
+static void disqualify(ait_tuner *t) {
+  const ait_contest *contest = &t->decision->contest;
+  ait_candidate *c = &t->list.items[t->decision->finalists[contest->culprit]];
+  char key[512], line[640];
+  c->result = (ait_trial_result){.outcome = contest->outcome};
+  snprintf(c->result.reason, sizeof c->result.reason, "in the final contest: %.*s", AIT_REASON_SIZE - 32, contest->reason);
+  c->median = 0;
+  ait_tuner_trial_key(t, c, key);
+  ait_tuner_remember(t, key, c->name, &c->result, sizeof c->result);
+  ait_tuner_finished_line(c, line, sizeof line);
+  ait_tuner_tell(t, line);
+}
+
+/* *out_again: a member failed and is out; the others must meet again. */
+static ait_status hold_contest(ait_tuner *t, bool *out_again) {
+  ait_decision *d = t->decision;
+  const ait_candidate *members[AIT_CONTEST_MAX];
+  char key[512];
+  uint64_t names = 0;
+  for (uint32_t k = 0; k < d->finalist_count; ++k) {
+    members[k] = &t->list.items[d->finalists[k]];
+    names = ait_hash(members[k]->name, strlen(members[k]->name), names);
+  }
+  snprintf(key, sizeof key, "contest-%s-%016llx", t->key, (unsigned long long)names);
+  t->phase = "contest";
+  ait_tuner_tell(t, NULL);
+  ait_tuner_recall(t, key, &d->contest, sizeof d->contest, &d->reused);
+  d->reused = d->reused && ait_tuner_plausible_contest(&d->contest, d->finalist_count);
+  if (!d->reused) {
+    double left = t->options.budget_seconds - (ait_clock_seconds() - t->start), seconds = 0.3 * t->options.budget_seconds;
+    if (seconds > left) seconds = left > 1 ? left : 1;
+    if (seconds > 5) seconds = 5;
+    AIT_TRY(ait_contest_run(&t->x, members, d->finalist_count, seconds, &d->contest));
+    if (d->contest.failed) return *out_again = true, disqualify(t), AIT_OK;
+    ait_tuner_remember(t, key, "contest", &d->contest, sizeof d->contest);
+  }
+  d->contested = true;
+  ait_decide_winner(&t->list, d);
+  return AIT_OK;
+}
+
+/* first-wins and one-backend take the first valid candidate that is not the baseline; the contest is the evidence of its speed. */
+static void keep_first(ait_tuner *t) {
+  for (size_t i = 0; i < t->list.count; ++i) {
+    const ait_candidate *c = &t->list.items[i];
+    if (c->baseline || c->median <= 0 || c->threads != t->threads) continue;
+    ait_decision *d = t->decision;
+    d->finalist_count = 0;
+    if (d->baseline >= 0) d->finalists[d->finalist_count++] = d->baseline;
+    d->finalists[d->finalist_count++] = (int32_t)i;
+    return;
+  }
+}
+
+ait_status ait_tuner_decide(ait_tuner *t) {
+  ait_decision *d = t->decision;
+  bool fixed = ait_tuner_strategy_is(t, "first-wins") || ait_tuner_strategy_is(t, "one-backend");
+  for (bool again = true; again;) { /* each time with one candidate less */
+    again = false;
+    ait_decide_finalists(&t->list, d);
+    if (fixed) keep_first(t);
+    if (d->finalist_count == 0) return AIT_OK;
+    AIT_TRY(hold_contest(t, &again));
+  }
+  if (fixed) d->winner = d->finalists[d->finalist_count - 1];
+  return AIT_OK;
+}
+
+/* Nothing valid: with one-backend its own error comes through. */
+ait_status ait_tuner_nothing_valid(const ait_tuner *t) {
+  for (size_t i = 0; i < t->list.count; ++i) {
+    const ait_candidate *c = &t->list.items[i];
+    if (!c->baseline && *c->result.reason)
+      return ait_error_hint(ait_error(AIT_CODE_MISMATCH, "no candidate is valid; '%s' %s: %s", c->name, ait_outcome_text(c->result.outcome),
+                                      c->result.reason),
+                            "the report lists every candidate with its reason");
+  }
+  return ait_error(AIT_CODE_MISMATCH, "no candidate is valid");
+}

@@ -1,0 +1,69 @@
+/* What the tuner keeps in its record, and what it believes of it. */
+#include "tune/tuner.h"
+#include <stdio.h>
+
+/* A record that cannot be had, or not any more, is a loss of time, not of the answer. */
+static void without_record(ait_tuner *t, ait_status status) {
+  char line[512];
+  snprintf(line, sizeof line, "warning: nothing will be recorded: %s", ait_status_message(status));
+  ait_tuner_tell(t, line);
+  ait_status_free(status);
+  ait_record_close(t->record);
+  t->record = NULL;
+}
+
+ait_status ait_tuner_open_record(ait_tuner *t) {
+  if (!t->options.record_path) return AIT_OK;
+  ait_status status = ait_record_open(t->options.record_path, &t->record);
+  if (status == AIT_OK || ait_status_code(status) != AIT_CODE_IO) return status;
+  without_record(t, status);
+  return AIT_OK;
+}
+
+void ait_tuner_recall(ait_tuner *t, const char *key, void *out, size_t size, bool *out_found) {
+  *out_found = false;
+  ait_status status = t->record ? ait_record_get(t->record, key, out, size, out_found) : AIT_OK;
+  if (status != AIT_OK) without_record(t, status);
+}
+
+void ait_tuner_remember(ait_tuner *t, const char *key, const char *label, const void *value, size_t size) {
+  ait_status status = t->record ? ait_record_put(t->record, key, label, ait_build_id(), value, size) : AIT_OK;
+  if (status != AIT_OK) without_record(t, status);
+}
+
+static bool is_finite(double v) { return v - v == 0; }
+
+bool ait_tuner_plausible_trial(const ait_trial_result *r) {
+  bool good = (uint32_t)r->outcome <= AIT_OUTCOME_SKIPPED && r->sample_count <= AIT_TRIAL_SAMPLES && memchr(r->reason, 0, sizeof r->reason);
+  for (uint32_t i = 0; good && i < r->sample_count; ++i) good = r->samples[i] > 0 && is_finite(r->samples[i]);
+  return good && (r->outcome != AIT_OUTCOME_VALID || r->sample_count > 0);
+}
+
+bool ait_tuner_plausible_contest(const ait_contest *c, uint32_t members) {
+  bool good = *(const uint8_t *)&c->failed == 0 && c->count == members && c->rounds > 0 && c->rounds <= AIT_CONTEST_ROUNDS;
+  for (uint32_t k = 0; good && k < c->count; ++k) {
+    const double *times = &c->times[k * AIT_CONTEST_ROUNDS];
+    for (uint32_t r = 0; good && r < c->rounds; ++r) good = times[r] > 0 && is_finite(times[r]);
+  }
+  return good;
+}
+
+static bool is_text(const char *text, size_t size) { return memchr(text, 0, size) != NULL; }
+
+bool ait_tuner_plausible_parts(const ait_trial_parts *p) {
+  bool good = (uint32_t)p->outcome <= AIT_OUTCOME_SKIPPED && is_text(p->reason, sizeof p->reason);
+  for (uint32_t i = 0; good && i < AIT_TRIAL_PARTS; ++i) good = p->seconds[i] >= 0 && is_finite(p->seconds[i]);
+  return good;
+}
+
+bool ait_tuner_plausible_profile(const ait_profile *p, const ait_tune_cases *cases) {
+  bool good = is_text(p->why, sizeof p->why) && p->step_count <= AIT_PROFILE_STEPS && p->row_count <= AIT_PROFILE_ROWS;
+  for (uint32_t i = 0; good && i < p->step_count; ++i) {
+    const ait_profile_step *s = &p->steps[i];
+    good = is_text(s->name, sizeof s->name) && is_text(s->op, sizeof s->op) && is_text(s->kernel, sizeof s->kernel) &&
+           is_text(s->module, sizeof s->module) && is_finite(s->seconds);
+  }
+  for (uint32_t i = 0; good && i < p->row_count; ++i)
+    good = p->rows[i].case_index < cases->count && p->rows[i].output_index < cases->output_count;
+  return good;
+}

@@ -1,0 +1,67 @@
+/* Inside ait_tune: the state of one run, and its stages. tune.c walks them in order. Only the tuner's own thread is here; what is measured
+ * runs in children (trial.c). */
+#ifndef AIT_SRC_TUNE_TUNER_H
+#define AIT_SRC_TUNE_TUNER_H
+
+#include "tune/decide.h"
+#include "tune/evidence.h"
+#include "tune/record.h"
+
+typedef struct ait_tuner {
+  ait_tune_options options;
+  const char *phase;
+  ait_graph *raw;
+  ait_region *region;
+  ait_tune_cases cases;
+  ait_candidates list;
+  ait_decision *decision;
+  ait_evidence evidence;
+  ait_record *record; /* NULL: none */
+  ait_artifact *base; /* --append: the file as it is */
+  ait_trial_context x;
+  int32_t threads;
+  char key[128];    /* what all trials of this run share: model, data, machine, build */
+  uint64_t machine; /* the last two of these */
+  double start;
+  bool answered;        /* the oracle has run */
+  bool finished_before; /* the record holds a whole run with this budget */
+  uint32_t done, total;
+  const char *current; /* candidate at work, or NULL */
+} ait_tuner;
+
+/* ---- tune.c ----------------------------------------------------------------------------------------------------------------------*/
+void ait_tuner_tell(ait_tuner *t, const char *line); /* progress; line: a finished thing, or NULL */
+bool ait_tuner_cancelled(const ait_tuner *t);
+bool ait_tuner_strategy_is(const ait_tuner *t, const char *name);
+
+/* ---- tune_record.c: without a record, or when it fails (warned of once), nothing is found and nothing kept ----------------------------*/
+ait_status ait_tuner_open_record(ait_tuner *t) AIT_MUST_USE;
+void ait_tuner_recall(ait_tuner *t, const char *key, void *out, size_t size, bool *out_found);
+void ait_tuner_remember(ait_tuner *t, const char *key, const char *label, const void *value, size_t size);
+/* A record may come from elsewhere: what indexes and lengths say is checked before anything goes by it. */
+bool ait_tuner_plausible_trial(const ait_trial_result *r);
+bool ait_tuner_plausible_contest(const ait_contest *c, uint32_t members);
+bool ait_tuner_plausible_parts(const ait_trial_parts *p);
+bool ait_tuner_plausible_profile(const ait_profile *p, const ait_tune_cases *cases);
+
+/* ---- tune_trials.c ---------------------------------------------------------------------------------------------------------------*/
+void ait_tuner_trial_key(const ait_tuner *t, const ait_candidate *c, char out[512]);
+void ait_tuner_finished_line(const ait_candidate *c, char *out, size_t size);
+/* What the oracle found in an earlier run, or it runs. */
+ait_status ait_tuner_recall_oracle(ait_tuner *t) AIT_MUST_USE;
+/* The oracle's answers: before anything is checked. It runs once, and not at all when the record knows everything. */
+ait_status ait_tuner_need_answers(ait_tuner *t) AIT_MUST_USE;
+ait_status ait_tuner_try_one(ait_tuner *t, ait_candidate *c, double seconds) AIT_MUST_USE;
+ait_status ait_tuner_try_all(ait_tuner *t) AIT_MUST_USE;
+ait_status ait_tuner_try_mixed(ait_tuner *t) AIT_MUST_USE; /* mixed plans join the list */
+
+/* ---- tune_contest.c ---------------------------------------------------------------------------------------------------------------*/
+/* Finalists in turn; the decision. No winner: nothing is valid. */
+ait_status ait_tuner_decide(ait_tuner *t) AIT_MUST_USE;
+ait_status ait_tuner_nothing_valid(const ait_tuner *t) AIT_MUST_USE; /* the error for it */
+
+/* ---- tune_evidence.c --------------------------------------------------------------------------------------------------------------*/
+/* What the report shows of the winner and of the baseline: not part of the decision, and not of the budget. */
+ait_status ait_tuner_gather_evidence(ait_tuner *t) AIT_MUST_USE;
+
+#endif
