@@ -25,7 +25,7 @@ typedef struct ait_tune_progress {
 typedef struct ait_tune_options {
   uint32_t struct_size;
   ait_allocator allocator;
-  const char *strategy;        /* "max-throughput" (default), "min-latency", "first-wins", "one-backend" */
+  const char *strategy;        /* of ait/strategies.inc, with its argument: "latency-budget=5"; NULL: the first there, max-throughput */
   const char *const *backends; /* NULL-terminated, in order of preference; NULL: all that are here */
   int32_t threads;             /* at most this many; 0: all that this process may use */
   double budget_seconds;       /* 0: 60 */

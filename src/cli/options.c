@@ -151,6 +151,28 @@ int cli_parse(int argc, char **argv, cli_args *out) {
   return CLI_DONE;
 }
 
+/* "  left                      help", the help wrapped at 80 columns. */
+static void print_entry(FILE *out, const char *left, const char *help) {
+  if (strlen(left) <= 27) fprintf(out, "  %-27s ", left);
+  else fprintf(out, "  %s\n%30s", left, "");
+  int column = 30;
+  for (const char *word = help; *word;) {
+    size_t n = strcspn(word, " ");
+    if (column > 30 && column + 1 + (int)n > 79) {
+      fprintf(out, "\n%30s", "");
+      column = 30;
+    } else if (column > 30) {
+      fputc(' ', out);
+      ++column;
+    }
+    fwrite(word, 1, n, out);
+    column += (int)n;
+    word += n;
+    while (*word == ' ') ++word;
+  }
+  fputc('\n', out);
+}
+
 static void print_options(FILE *out, const char *command) {
   for (int i = 0; i < OPTIONS; ++i) {
     const option_row *o = &options[i];
@@ -159,25 +181,24 @@ static void print_options(FILE *out, const char *command) {
     if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
     const char *value = o->value ? o->value : "";
     snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, *value == '[' ? "" : *value ? " " : "", *value == '[' ? "[=FILE]" : value);
-    if (strlen(left) <= 27) fprintf(out, "  %-27s ", left);
-    else fprintf(out, "  %s\n%30s", left, "");
-    /* Help texts are wrapped at 80 columns. */
-    int column = 30;
-    for (const char *word = o->help; *word;) {
-      size_t n = strcspn(word, " ");
-      if (column > 30 && column + 1 + (int)n > 79) {
-        fprintf(out, "\n%30s", "");
-        column = 30;
-      } else if (column > 30) {
-        fputc(' ', out);
-        ++column;
-      }
-      fwrite(word, 1, n, out);
-      column += (int)n;
-      word += n;
-      while (*word == ' ') ++word;
-    }
-    fputc('\n', out);
+    print_entry(out, left, o->help);
+  }
+}
+
+static void print_strategies(FILE *out) {
+  static const struct {
+    const char *name, *alias, *argument, *help;
+  } rows[] = {
+#define AIT_STRATEGY(id, name, alias, argument, part, help) {name, alias, argument, help},
+#include <ait/strategies.inc>
+#undef AIT_STRATEGY
+  };
+  fprintf(out, "\nstrategies:\n");
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+    char left[96];
+    snprintf(left, sizeof left, "%s%s%s", rows[i].name, rows[i].argument ? "=" : "", rows[i].argument ? rows[i].argument : "");
+    print_entry(out, left, rows[i].help);
+    if (rows[i].alias) fprintf(out, "  %-27s the same\n", rows[i].alias);
   }
 }
 
@@ -188,6 +209,7 @@ int cli_help(FILE *out, const char *name) {
     fprintf(out, "usage: ait %s %s [options]\n\n%s\n\noptions:\n", command->name, command->arguments, command->summary);
     print_options(out, command->name);
     print_options(out, "*");
+    if (!strcmp(command->name, "tune")) print_strategies(out);
     return CLI_DONE;
   }
   fprintf(out, "usage: ait COMMAND [options]\n\ncommands:\n");

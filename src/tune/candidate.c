@@ -43,25 +43,31 @@ static ait_status add_named(ait_candidates *list, const char *name, int32_t thre
   return add_backend(list, b, threads, with_knobs);
 }
 
-ait_status ait_candidates_create(const ait_tune_options *options, int32_t threads, ait_candidates *out) {
+ait_status ait_candidates_create(const ait_tune_options *options, ait_strategy_kind strategy, int32_t threads, ait_candidates *out) {
   *out = (ait_candidates){0};
   ait_status status = AIT_OK;
-  bool first_only = options->strategy && !strcmp(options->strategy, "one-backend");
-  bool simple = first_only || (options->strategy && !strcmp(options->strategy, "first-wins"));
+  bool first_only = strategy == AIT_STRATEGY_ONE_BACKEND, simple = first_only || strategy == AIT_STRATEGY_FIRST_WINS;
   if (ait_backend_find("eager")) status = add_named(out, "eager", threads, false);
   if (options->backends) {
     for (size_t i = 0; status == AIT_OK && options->backends[i] && !(first_only && i); ++i)
       if (strcmp(options->backends[i], "eager")) status = add_named(out, options->backends[i], threads, !simple);
   } else {
-    for (size_t i = 0; status == AIT_OK && i < ait_backend_count(); ++i) {
+    size_t baselines = out->count;
+    for (size_t i = 0; status == AIT_OK && i < ait_backend_count() && !(first_only && out->count > baselines); ++i) {
       const ait_backend *b = ait_backend_at(i);
       if (!strcmp(b->name, "null") || !strcmp(b->name, "eager") || !strcmp(b->name, "reference")) continue;
       status = add_backend(out, b, threads, !simple);
     }
-    if (status == AIT_OK) status = add_named(out, "reference", threads, false); /* the last resort: always right */
+    if (status == AIT_OK && !first_only) status = add_named(out, "reference", threads, false); /* the last resort: always right */
   }
   if (status != AIT_OK) ait_candidates_deinit(out);
   return status;
+}
+
+int32_t ait_candidate_rank(const ait_tune_options *options, const ait_candidate *c) {
+  for (int32_t i = 0; options->backends && options->backends[i]; ++i)
+    if (!strcmp(options->backends[i], c->backend->name)) return i;
+  return options->backends || c->baseline ? INT32_MAX : 0;
 }
 
 ait_status ait_candidates_add_mix(ait_candidates *list, ait_mix *mix, int32_t threads) {

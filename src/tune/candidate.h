@@ -3,6 +3,7 @@
 #define AIT_SRC_TUNE_CANDIDATE_H
 
 #include "tune/cases.h"
+#include "tune/objective.h"
 
 typedef enum ait_outcome {
   AIT_OUTCOME_NONE,        /* not tried */
@@ -41,7 +42,9 @@ typedef struct ait_candidate {
   char version[64];              /* of the backend: trials of another one are not reused */
   char missing[AIT_REASON_SIZE]; /* why the backend is not here; "": it is */
   ait_trial_result result;
-  double median; /* seconds; 0 when not valid */
+  double median;      /* seconds; 0 when not valid */
+  double score;       /* what the objective ranks it by, less is better; 0: the median */
+  const char *barred; /* why it cannot win though it is valid; NULL: it can */
 } ait_candidate;
 
 typedef struct ait_candidates {
@@ -50,8 +53,11 @@ typedef struct ait_candidates {
 } ait_candidates;
 
 /* The baseline (eager) first, then each backend with its default options and with each of its knobs changed, at 1 and at most `threads`
- * threads. A backend that is not here is one candidate, with the reason. */
-ait_status ait_candidates_create(const ait_tune_options *options, int32_t threads, ait_candidates *out) AIT_MUST_USE;
+ * threads. A backend that is not here is one candidate, with the reason. first-wins and one-backend try no knobs. */
+ait_status ait_candidates_create(const ait_tune_options *options, ait_strategy_kind strategy, int32_t threads,
+                                 ait_candidates *out) AIT_MUST_USE;
+/* Where its backend stands in the user's order, for first-wins; a backend that is not named there comes last. */
+int32_t ait_candidate_rank(const ait_tune_options *options, const ait_candidate *candidate);
 /* Takes over `mix`. */
 ait_status ait_candidates_add_mix(ait_candidates *list, ait_mix *mix, int32_t threads) AIT_MUST_USE;
 void ait_candidates_deinit(ait_candidates *list);

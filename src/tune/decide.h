@@ -12,6 +12,8 @@ typedef struct ait_decision {
   ait_contest contest; /* finalists in turn: the evidence */
   bool contested, reused;
   bool pinned; /* modules were given backends: the baseline, which does not obey, cannot win */
+  bool fixed;  /* the objective has chosen; the contest is the evidence of its speed */
+  int32_t chosen;
   ait_stats medians[AIT_CONTEST_MAX];
   ait_stats against_winner[AIT_CONTEST_MAX]; /* time / winner's time, paired by round */
   bool tie[AIT_CONTEST_MAX];                 /* within noise of the fastest */
@@ -20,7 +22,8 @@ typedef struct ait_decision {
 
 /* The fastest valid candidates and the baseline, for the contest. */
 void ait_decide_finalists(const ait_candidates *list, ait_decision *d);
-/* From the contest: the fastest median; among those within noise of it, the simplest: fewest threads, then earliest in the list. */
+/* From the contest: the chosen one where the objective has chosen, else the fastest median; among those within noise of it, the simplest:
+ * fewest threads, then earliest in the list. */
 void ait_decide_winner(const ait_candidates *list, ait_decision *d);
 
 #endif

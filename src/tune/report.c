@@ -128,14 +128,14 @@ static void put_environment(ait_text *t) {
   ait_text_printf(t, "}");
 }
 
-ait_status ait_report_json(const ait_trial_context *x, const ait_candidates *list, const ait_decision *d, const ait_evidence *evidence,
-                           ait_text *t) {
+ait_status ait_report_json(const ait_trial_context *x, const ait_objective *objective, const ait_candidates *list, const ait_decision *d,
+                           const ait_evidence *evidence, ait_text *t) {
   bool first = true;
   ait_text_printf(t, "{\n  ");
   ait_put_int(t, &first, "format", 1);
   ait_put_string(t, &first, "model", x->raw->name);
   ait_put_string(t, &first, "producer", x->raw->producer);
-  ait_put_string(t, &first, "strategy", x->options->strategy ? x->options->strategy : "max-throughput");
+  ait_put_string(t, &first, "strategy", objective->text);
   ait_put_string(t, &first, "winner", d->winner >= 0 ? list->items[d->winner].name : "");
   ait_put_string(t, &first, "baseline", d->baseline >= 0 ? list->items[d->baseline].name : "");
   put_number(t, &first, "speedup", d->speedup);

@@ -30,8 +30,6 @@ static void idle(void *ctx) { ait_tuner_tell(ctx, NULL); }
 
 bool ait_tuner_cancelled(const ait_tuner *t) { return t->options.cancel && *t->options.cancel; }
 
-bool ait_tuner_strategy_is(const ait_tuner *t, const char *name) { return t->options.strategy && !strcmp(t->options.strategy, name); }
-
 /* ---- keys ------------------------------------------------------------------------------------------------------------------------*/
 /* Everything that a trial's result depends on but the candidate itself. */
 static ait_status make_key(ait_tuner *t) {
@@ -55,13 +53,6 @@ static ait_status make_key(ait_tuner *t) {
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------------------------------*/
-static bool known_strategy(const char *s) {
-  static const char *const names[] = {"max-throughput", "highest-throughput", "min-latency", "first-wins", "one-backend"};
-  for (size_t i = 0; i < AIT_COUNT(names); ++i)
-    if (!s || !strcmp(s, names[i])) return true;
-  return false;
-}
-
 /* Better to hear it before the tuning than after. */
 static ait_status check_writable(const char *path) {
   ait_file_writer *writer;
@@ -84,13 +75,11 @@ static ait_status run(ait_tuner *t, const char *model_path, const char *out_path
   ait_load_options_init(&load);
   load.model_name = t->options.model_name;
   load.weights = t->options.weights;
-  if (!known_strategy(t->options.strategy))
-    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no strategy '%s'", t->options.strategy),
-                          "max-throughput, min-latency, first-wins, one-backend");
+  AIT_TRY(ait_objective_parse(t->options.strategy, &t->objective));
   if (t->options.regions && strcmp(t->options.regions, "auto") && strcmp(t->options.regions, "modules") &&
       strcmp(t->options.regions, "whole"))
     return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there are no regions '%s'", t->options.regions), "auto, modules, whole");
-  AIT_TRY(ait_candidates_create(&t->options, t->threads, &t->list));
+  AIT_TRY(ait_candidates_create(&t->options, t->objective.kind, t->threads, &t->list));
   t->phase = "import";
   AIT_TRY(ait_graph_open(model_path, &load, &t->raw));
   AIT_TRY(ait_graph_check_operators(t->raw));
@@ -112,7 +101,7 @@ static ait_status run(ait_tuner *t, const char *model_path, const char *out_path
   AIT_TRY(ait_tuner_gather_evidence(t));
   ait_text report;
   ait_text_init(&report, ait_allocator_default());
-  ait_status status = ait_report_json(&t->x, &t->list, t->decision, &t->evidence, &report);
+  ait_status status = ait_report_json(&t->x, &t->objective, &t->list, t->decision, &t->evidence, &report);
   t->phase = "seal";
   ait_tuner_tell(t, NULL);
   if (status == AIT_OK && t->decision->winner >= 0 && out_path)

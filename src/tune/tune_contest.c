@@ -45,30 +45,43 @@ static ait_status hold_contest(ait_tuner *t, bool *out_again) {
   return AIT_OK;
 }
 
-/* first-wins and one-backend take the first valid candidate that is not the baseline; the contest is the evidence of its speed. */
-static void keep_first(ait_tuner *t) {
+/* The winner is known before: it meets the baseline for the evidence of its speed. */
+static void fix(ait_decision *d, int32_t chosen) {
+  d->fixed = true;
+  d->chosen = chosen;
+  d->finalist_count = 0;
+  if (d->baseline >= 0) d->finalists[d->finalist_count++] = d->baseline;
+  if (d->baseline != chosen) d->finalists[d->finalist_count++] = chosen;
+}
+
+/* first-wins and one-backend take the first valid candidate in the user's order; one-backend no other. -1: none. */
+static int32_t first_of(const ait_tuner *t) {
+  int32_t first = -1, best = INT32_MAX;
   for (size_t i = 0; i < t->list.count; ++i) {
     const ait_candidate *c = &t->list.items[i];
-    if (c->baseline || c->median <= 0 || c->threads != t->threads) continue;
-    ait_decision *d = t->decision;
-    d->finalist_count = 0;
-    if (d->baseline >= 0) d->finalists[d->finalist_count++] = d->baseline;
-    d->finalists[d->finalist_count++] = (int32_t)i;
-    return;
+    int32_t rank = ait_candidate_rank(&t->options, c);
+    bool counts = c->median > 0 && c->threads == t->threads && (first < 0 || rank < best);
+    if (!counts || (t->objective.kind == AIT_STRATEGY_ONE_BACKEND && rank == INT32_MAX)) continue;
+    first = (int32_t)i;
+    best = rank;
   }
+  return first;
 }
 
 ait_status ait_tuner_decide(ait_tuner *t) {
   ait_decision *d = t->decision;
-  bool fixed = ait_tuner_strategy_is(t, "first-wins") || ait_tuner_strategy_is(t, "one-backend");
+  bool ordered = t->objective.kind == AIT_STRATEGY_FIRST_WINS || t->objective.kind == AIT_STRATEGY_ONE_BACKEND;
   for (bool again = true; again;) { /* each time with one candidate less */
     again = false;
     ait_decide_finalists(&t->list, d);
-    if (fixed) keep_first(t);
     if (d->finalist_count == 0) return AIT_OK;
+    if (ordered) {
+      int32_t first = first_of(t);
+      if (first < 0) return AIT_OK;
+      fix(d, first);
+    }
     AIT_TRY(hold_contest(t, &again));
   }
-  if (fixed) d->winner = d->finalists[d->finalist_count - 1];
   return AIT_OK;
 }
 
@@ -76,6 +89,8 @@ ait_status ait_tuner_decide(ait_tuner *t) {
 ait_status ait_tuner_nothing_valid(const ait_tuner *t) {
   for (size_t i = 0; i < t->list.count; ++i) {
     const ait_candidate *c = &t->list.items[i];
+    if (!c->baseline && *c->missing && t->objective.kind == AIT_STRATEGY_ONE_BACKEND)
+      return ait_error_hint(ait_error(AIT_CODE_UNAVAILABLE, "backend '%s' is not here", c->backend->name), "'ait backends' says why");
     if (!c->baseline && *c->result.reason)
       return ait_error_hint(ait_error(AIT_CODE_MISMATCH, "no candidate is valid; '%s' %s: %s", c->name, ait_outcome_text(c->result.outcome),
                                       c->result.reason),

@@ -92,8 +92,7 @@ static void finish_key(const ait_tuner *t, char *key, size_t size) {
     names = ait_hash(t->list.items[i].name, strlen(t->list.items[i].name), names);
     names = ait_hash(t->list.items[i].version, strlen(t->list.items[i].version), names);
   }
-  snprintf(key, size, "finished-%s-%s-%g-%016llx", t->key, t->options.strategy ? t->options.strategy : "", t->options.budget_seconds,
-           (unsigned long long)names);
+  snprintf(key, size, "finished-%s-%s-%g-%016llx", t->key, t->objective.text, t->options.budget_seconds, (unsigned long long)names);
 }
 
 static bool is_recorded(ait_tuner *t, const ait_candidate *c) {
@@ -105,25 +104,33 @@ static bool is_recorded(ait_tuner *t, const ait_candidate *c) {
   return found && ait_tuner_plausible_trial(&result);
 }
 
-static ait_status try_or_skip(ait_tuner *t, ait_candidate *c, double seconds, bool *won) {
+/* first-wins: a valid one that stands before it. The baseline is measured anyhow. */
+static bool comes_too_late(const ait_tuner *t, const ait_candidate *c) {
+  for (size_t i = 0; !c->baseline && t->objective.kind == AIT_STRATEGY_FIRST_WINS && i < t->list.count; ++i) {
+    const ait_candidate *other = &t->list.items[i];
+    int32_t mine = ait_candidate_rank(&t->options, c), its = ait_candidate_rank(&t->options, other);
+    if (other->median > 0 && (its < mine || (its == mine && other < c))) return true;
+  }
+  return false;
+}
+
+static ait_status try_or_skip(ait_tuner *t, ait_candidate *c, double seconds) {
   double budget = t->options.budget_seconds;
   bool slow = !strcmp(c->backend->name, "reference"), recorded = is_recorded(t, c);
   if (ait_tuner_cancelled(t)) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
   if (*c->missing) skip(t, c, c->missing);
-  else if (*won) skip(t, c, "an earlier candidate was valid, and the first wins");
+  else if (comes_too_late(t, c)) skip(t, c, "an earlier candidate was valid, and the first wins");
   else if (slow && ait_tuner_any_valid(t) && !t->options.backends)
     skip(t, c, "the oracle is no contestant where another candidate is valid");
   else if (t->finished_before && !recorded && !ait_tuner_is_essential(t, c)) skip(t, c, "the budget was used up");
   else if (!recorded && !ait_tuner_is_essential(t, c) && ait_tuner_any_valid(t) && ait_clock_seconds() - t->start > 0.7 * budget)
     skip(t, c, "the budget was used up");
   else AIT_TRY(ait_tuner_try_one(t, c, seconds));
-  *won |= ait_tuner_strategy_is(t, "first-wins") && !c->baseline && c->median > 0;
   return AIT_OK;
 }
 
 ait_status ait_tuner_try_all(ait_tuner *t) {
   double each = 0.5 * t->options.budget_seconds / (double)t->list.count;
-  bool won = false;
   char key[512], done = 1;
   finish_key(t, key, sizeof key);
   ait_tuner_recall(t, key, &done, sizeof done, &t->finished_before);
@@ -132,7 +139,7 @@ ait_status ait_tuner_try_all(ait_tuner *t) {
   t->total = (uint32_t)t->list.count;
   for (int essential = 1; essential >= 0; --essential)
     for (size_t i = 0; i < t->list.count; ++i)
-      if (ait_tuner_is_essential(t, &t->list.items[i]) == (essential == 1)) AIT_TRY(try_or_skip(t, &t->list.items[i], each, &won));
+      if (ait_tuner_is_essential(t, &t->list.items[i]) == (essential == 1)) AIT_TRY(try_or_skip(t, &t->list.items[i], each));
   t->current = NULL;
   if (!t->finished_before) ait_tuner_remember(t, key, "finished", &done, sizeof done);
   return AIT_OK;
@@ -172,8 +179,8 @@ static void drop_unpinned(ait_tuner *t) {
 ait_status ait_tuner_try_mixed(ait_tuner *t) {
   const char *regions = t->options.regions ? t->options.regions : "auto";
   bool pinned = t->options.module_backends && t->options.module_backends[0];
-  if (!pinned && (!strcmp(regions, "whole") || ait_tuner_strategy_is(t, "first-wins") || ait_tuner_strategy_is(t, "one-backend")))
-    return AIT_OK;
+  bool ordered = t->objective.kind == AIT_STRATEGY_FIRST_WINS || t->objective.kind == AIT_STRATEGY_ONE_BACKEND;
+  if (!pinned && (ordered || !strcmp(regions, "whole"))) return AIT_OK;
   double left = t->options.budget_seconds - (ait_clock_seconds() - t->start);
   bool late = left < 0.15 * t->options.budget_seconds && !t->finished_before;
   if (late && !pinned && strcmp(regions, "modules")) return AIT_OK;

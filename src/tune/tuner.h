@@ -5,10 +5,12 @@
 
 #include "tune/decide.h"
 #include "tune/evidence.h"
+#include "tune/objective.h"
 #include "tune/record.h"
 
 typedef struct ait_tuner {
   ait_tune_options options;
+  ait_objective objective;
   const char *phase;
   ait_graph *raw;
   ait_region *region;
@@ -32,7 +34,6 @@ typedef struct ait_tuner {
 /* ---- tune.c ----------------------------------------------------------------------------------------------------------------------*/
 void ait_tuner_tell(ait_tuner *t, const char *line); /* progress; line: a finished thing, or NULL */
 bool ait_tuner_cancelled(const ait_tuner *t);
-bool ait_tuner_strategy_is(const ait_tuner *t, const char *name);
 
 /* ---- tune_record.c: without a record, or when it fails (warned of once), nothing is found and nothing kept ----------------------------*/
 ait_status ait_tuner_open_record(ait_tuner *t) AIT_MUST_USE;
