@@ -1,0 +1,290 @@
+/* Operators with state of cached language models (docs/llm.md): a flat batch of rows of many sequences; pools are operands that are
+ * written. Everything that indexes is checked: page tables and slots come from the caller. */
+#include "backends/reference/nn.h"
+
+/* One entry of `sequences`. */
+typedef struct span {
+  int64_t first, count, past, slot;
+} span;
+
+static ait_status read_span(const ait_ref_call *call, const ait_tensor *t, int64_t i, int64_t rows, span *out) {
+  int64_t index[2] = {i, 0}, got[4];
+  for (; index[1] < 4; ++index[1]) got[index[1]] = ait_element_i64(ait_ref_at(t, index), t->dtype);
+  *out = (span){got[0], got[1], got[2], got[3]};
+  if (out->count < 0 || (out->count > 0 && (out->first < 0 || out->first > rows - out->count || out->past < 0)))
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "sequence %lld is outside the batch", (long long)i);
+  return AIT_OK;
+}
+
+static ait_status check_spans(const ait_ref_call *call, const ait_tensor *t) {
+  if (t->rank == 2 && t->shape[1] == 4 && ait_dtype_is_integer(t->dtype)) return AIT_OK;
+  return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "sequences are not integers [n, 4]");
+}
+
+static double element(const ait_tensor *t, int64_t a, int64_t b, int64_t c) {
+  int64_t index[3] = {a, b, c};
+  return ait_element_f64(ait_ref_at(t, index), t->dtype);
+}
+
+static double vector_or(const ait_tensor *t, int64_t i, double when_none) { return t ? element(t, i, 0, 0) : when_none; }
+
+static void put(const ait_tensor *t, int64_t a, int64_t b, int64_t c, double v) {
+  int64_t index[3] = {a, b, c};
+  ait_element_set_f64(ait_ref_at(t, index), t->dtype, v);
+}
+
+/* A result like x with the last size `width`, zeros. */
+static ait_status new_result(ait_ref_call *call, const ait_tensor *x, int64_t width, ait_tensor *out) {
+  int64_t shape[AIT_MAX_RANK];
+  memcpy(shape, x->shape, sizeof shape);
+  shape[x->rank - 1] = width;
+  AIT_TRY(ait_ref_new(call, 0, ait_ref_widen(call, x->dtype), x->rank, shape, out));
+  memset(out->data, 0, ait_tensor_bytes(out));
+  return AIT_OK;
+}
+
+/* ---- attention -------------------------------------------------------------------------------------------------------------------*/
+typedef struct cached {
+  const ait_ref_call *call;
+  const ait_tensor *q, *k, *v, *sequences, *pages, *k_pool, *v_pool, *k_scale, *v_scale, *sinks, *slopes;
+  ait_tensor out;
+  double scale, cap;
+  int64_t window, page_size, heads, groups, width, value_width;
+} cached;
+
+static ait_status get_operands(ait_ref_call *call, cached *c) {
+  const ait_tensor **needed[7] = {&c->q, &c->k, &c->v, &c->sequences, &c->pages, &c->k_pool, &c->v_pool};
+  c->call = call;
+  for (uint32_t i = 0; i < 7; ++i) AIT_TRY(ait_ref_tensor(call, i, needed[i]));
+  c->k_scale = ait_ref_tensor_or_null(call, 7), c->v_scale = ait_ref_tensor_or_null(call, 8);
+  c->sinks = ait_ref_tensor_or_null(call, 9), c->slopes = ait_ref_tensor_or_null(call, 10);
+  AIT_TRY(ait_ref_float_or(call, 11, 1, &c->scale));
+  AIT_TRY(ait_ref_float_or(call, 12, 0, &c->cap));
+  return ait_ref_int_or(call, 13, 0, &c->window);
+}
+
+static bool is_vector(const ait_tensor *t, int64_t n) { return !t || (t->rank == 1 && t->shape[0] == n && ait_dtype_is_float(t->dtype)); }
+
+static bool pool_fits(const cached *c, const ait_tensor *pool, const ait_tensor *scale, int64_t width) {
+  if (pool->rank != 4 || pool->shape[0] != c->k_pool->shape[0] || pool->shape[1] != c->groups || pool->shape[2] != c->page_size ||
+      pool->shape[3] != width)
+    return false;
+  if (pool->dtype != AIT_I8) return ait_dtype_is_float(pool->dtype) && !scale;
+  return scale && scale->rank == 3 && scale->dtype == AIT_F32 && !memcmp(scale->shape, pool->shape, 3 * sizeof *pool->shape);
+}
+
+static ait_status check_operands(cached *c) {
+  const ait_tensor *q = c->q, *k = c->k, *v = c->v;
+  AIT_TRY(check_spans(c->call, c->sequences));
+  if (q->rank != 3 || k->rank != 3 || v->rank != 3 || k->shape[0] != q->shape[0] || v->shape[0] != q->shape[0] ||
+      k->shape[1] != v->shape[1] || k->shape[2] != q->shape[2] || k->shape[1] < 1 || q->shape[1] % k->shape[1] != 0)
+    return ait_ref_error(c->call, AIT_CODE_INVALID_ARGUMENT, "q, k and v do not fit together");
+  c->heads = q->shape[1], c->groups = k->shape[1], c->width = q->shape[2], c->value_width = v->shape[2];
+  if (c->k_pool->rank != 4) return ait_ref_error(c->call, AIT_CODE_INVALID_ARGUMENT, "the pool of keys has not four dims");
+  c->page_size = c->k_pool->shape[2];
+  if (c->page_size < 1 || !pool_fits(c, c->k_pool, c->k_scale, c->width) || !pool_fits(c, c->v_pool, c->v_scale, c->value_width))
+    return ait_ref_error(c->call, AIT_CODE_INVALID_ARGUMENT, "the pools do not fit k and v");
+  if (c->pages->rank != 2 || c->pages->shape[0] != c->sequences->shape[0] || !ait_dtype_is_integer(c->pages->dtype))
+    return ait_ref_error(c->call, AIT_CODE_INVALID_ARGUMENT, "pages are not integers [sequences, n]");
+  if (!is_vector(c->sinks, c->heads) || !is_vector(c->slopes, c->heads))
+    return ait_ref_error(c->call, AIT_CODE_INVALID_ARGUMENT, "sinks or slopes are not one number a head");
+  return AIT_OK;
+}
+
+/* The page of a position of sequence i. */
+static ait_status page_of(const cached *c, int64_t i, int64_t position, int64_t *out) {
+  int64_t index[2] = {i, position / c->page_size};
+  if (index[1] >= c->pages->shape[1])
+    return ait_ref_error(c->call, AIT_CODE_INVALID_ARGUMENT, "position %lld is beyond the page table", (long long)position);
+  *out = ait_element_i64(ait_ref_at(c->pages, index), c->pages->dtype);
+  if (*out >= 0 && *out < c->k_pool->shape[0]) return AIT_OK;
+  return ait_ref_error(c->call, AIT_CODE_INVALID_ARGUMENT, "page %lld of sequence %lld is not in the pool", (long long)*out, (long long)i);
+}
+
+/* int8: symmetric, one scale for each head's row. */
+static void store_row(const ait_tensor *pool, const ait_tensor *scales, const ait_tensor *x, int64_t row, int64_t page, int64_t slot) {
+  int64_t width = x->shape[2];
+  for (int64_t g = 0; g < x->shape[1]; ++g) {
+    int64_t at[4] = {page, g, slot, 0};
+    double most = 0, scale = 1;
+    if (scales) {
+      for (int64_t i = 0; i < width; ++i) most = fmax(most, fabs(element(x, row, g, i)));
+      scale = (double)(float)(most / 127);
+      put(scales, page, g, slot, scale);
+    }
+    for (; at[3] < width; ++at[3]) {
+      double value = element(x, row, g, at[3]);
+      if (scales) value = scale > 0 ? fmin(fmax(nearbyint(value / scale), -127), 127) : 0;
+      ait_element_set_f64(ait_ref_at(pool, at), pool->dtype, value);
+    }
+  }
+}
+
+static double load(const ait_tensor *pool, const ait_tensor *scales, int64_t page, int64_t g, int64_t slot, int64_t i) {
+  int64_t at[4] = {page, g, slot, i};
+  double value = ait_element_f64(ait_ref_at(pool, at), pool->dtype);
+  return scales ? value * element(scales, page, g, slot) : value;
+}
+
+/* One row and head. scores: room for the positions; sums: value_width. */
+static ait_status attend(const cached *c, int64_t i, int64_t row, int64_t position, int64_t h, double *scores, double *sums) {
+  int64_t g = h / (c->heads / c->groups), page, low = c->window > 0 && position >= c->window ? position - c->window + 1 : 0;
+  double top = vector_or(c->sinks, h, -INFINITY), slope = vector_or(c->slopes, h, 0), total = 0;
+  for (int64_t j = low; j <= position; ++j) {
+    double s = 0;
+    AIT_TRY(page_of(c, i, j, &page));
+    for (int64_t e = 0; e < c->width; ++e) s += element(c->q, row, h, e) * load(c->k_pool, c->k_scale, page, g, j % c->page_size, e);
+    s *= c->scale;
+    if (c->cap > 0) s = c->cap * tanh(s / c->cap);
+    scores[j - low] = s + slope * (double)(j - position);
+    if (!(scores[j - low] <= top)) top = scores[j - low];
+  }
+  if (c->sinks) total = exp(vector_or(c->sinks, h, 0) - top);
+  memset(sums, 0, (size_t)c->value_width * sizeof *sums);
+  for (int64_t j = low; j <= position; ++j) {
+    double p = exp(scores[j - low] - top);
+    total += p;
+    AIT_TRY(page_of(c, i, j, &page));
+    for (int64_t e = 0; e < c->value_width; ++e) sums[e] += p * load(c->v_pool, c->v_scale, page, g, j % c->page_size, e);
+  }
+  for (int64_t e = 0; e < c->value_width; ++e) put(&c->out, row, h, e, sums[e] / total);
+  return AIT_OK;
+}
+
+static ait_status attend_sequence(const cached *c, int64_t i, const span *s, double *scores, double *sums) {
+  int64_t page;
+  for (int64_t r = 0; r < s->count; ++r) {
+    AIT_TRY(page_of(c, i, s->past + r, &page));
+    store_row(c->k_pool, c->k_scale, c->k, s->first + r, page, (s->past + r) % c->page_size);
+    store_row(c->v_pool, c->v_scale, c->v, s->first + r, page, (s->past + r) % c->page_size);
+  }
+  for (int64_t r = 0; r < s->count; ++r)
+    for (int64_t h = 0; h < c->heads; ++h) AIT_TRY(attend(c, i, s->first + r, s->past + r, h, scores, sums));
+  return AIT_OK;
+}
+
+ait_status ait_ref_cached_attention(ait_ref_call *call) {
+  cached c;
+  span s;
+  AIT_TRY(get_operands(call, &c));
+  AIT_TRY(check_operands(&c));
+  AIT_TRY(new_result(call, c.q, c.value_width, &c.out));
+  int64_t room;
+  if (__builtin_mul_overflow(c.pages->shape[1], c.page_size, &room) || __builtin_add_overflow(room, c.value_width, &room))
+    return ait_ref_error(call, AIT_CODE_LIMIT, "the page table is too large");
+  double *memory = ait_nn_doubles(call, room);
+  if (!memory) return AIT_OOM();
+  ait_status status = AIT_OK;
+  for (int64_t i = 0; i < c.sequences->shape[0] && status == AIT_OK; ++i) {
+    status = read_span(call, c.sequences, i, c.q->shape[0], &s);
+    if (status == AIT_OK && s.count > 0) status = attend_sequence(&c, i, &s, memory + c.value_width, memory);
+  }
+  ait_nn_doubles_free(call, memory, room);
+  return status;
+}
+
+/* ---- slots -------------------------------------------------------------------------------------------------------------------------*/
+static ait_status check_slot(const ait_ref_call *call, const span *s, const ait_tensor *state) {
+  if (s->count == 0 || (s->slot >= 0 && s->slot < state->shape[0])) return AIT_OK;
+  return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "slot %lld is not in the pool", (long long)s->slot);
+}
+
+/* Before a sequence's first row its state is zeros. */
+static void clear_slot(const ait_tensor *state, const span *s) {
+  if (s->past > 0 || s->count == 0) return;
+  int64_t index[AIT_MAX_RANK] = {s->slot}, shape[AIT_MAX_RANK];
+  memcpy(shape, state->shape, sizeof shape);
+  for (int32_t d = 0; d < state->rank; ++d)
+    if (shape[d] == 0) return;
+  do ait_element_set_f64(ait_ref_at(state, index), state->dtype, 0);
+  while (ait_ref_next(state->rank - 1, shape + 1, index + 1));
+}
+
+/* y[c] = bias[c] + sum over k of w[c][k] x[t - K + 1 + k][c]; the state is the last K - 1 inputs. */
+static void convolve(const ait_tensor *x, const ait_tensor *w, const ait_tensor *bias, const ait_tensor *state, const ait_tensor *out,
+                     const span *s) {
+  int64_t taps = w->shape[1];
+  for (int64_t r = s->first; r < s->first + s->count; ++r)
+    for (int64_t c = 0; c < x->shape[1]; ++c) {
+      double now = element(x, r, c, 0), sum = vector_or(bias, c, 0) + now * element(w, c, taps - 1, 0);
+      for (int64_t k = 0; k + 1 < taps; ++k) sum += element(w, c, k, 0) * element(state, s->slot, c, k);
+      for (int64_t k = 0; k + 2 < taps; ++k) put(state, s->slot, c, k, element(state, s->slot, c, k + 1));
+      if (taps > 1) put(state, s->slot, c, taps - 2, now);
+      put(out, r, c, 0, sum);
+    }
+}
+
+ait_status ait_ref_cached_conv1d(ait_ref_call *call) {
+  const ait_tensor *x, *w, *bias = ait_ref_tensor_or_null(call, 2), *sequences, *state;
+  ait_tensor out;
+  span s;
+  AIT_TRY(ait_ref_tensor(call, 0, &x));
+  AIT_TRY(ait_ref_tensor(call, 1, &w));
+  AIT_TRY(ait_ref_tensor(call, 3, &sequences));
+  AIT_TRY(ait_ref_tensor(call, 4, &state));
+  AIT_TRY(check_spans(call, sequences));
+  if (x->rank != 2 || w->rank != 2 || w->shape[0] != x->shape[1] || w->shape[1] < 1 || !is_vector(bias, x->shape[1]) || state->rank != 3 ||
+      state->shape[1] != x->shape[1] || state->shape[2] != w->shape[1] - 1 || !ait_dtype_is_float(state->dtype))
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input, weight, bias and state do not fit together");
+  AIT_TRY(new_result(call, x, x->shape[1], &out));
+  for (int64_t i = 0; i < sequences->shape[0]; ++i) {
+    AIT_TRY(read_span(call, sequences, i, x->shape[0], &s));
+    AIT_TRY(check_slot(call, &s, state));
+    clear_slot(state, &s);
+    convolve(x, w, bias, state, &out, &s);
+  }
+  return AIT_OK;
+}
+
+typedef struct scan {
+  const ait_tensor *x, *dt, *a, *b, *c, *d, *sequences, *state;
+  ait_tensor out;
+} scan;
+
+/* h = exp(dt a) h + dt x b;  y = c h + d x, with the state in its own dtype between steps. */
+static void scan_head(const scan *f, const span *s, int64_t row, int64_t h) {
+  int64_t width = f->x->shape[2], size = f->b->shape[2], g = h / (f->x->shape[1] / f->b->shape[1]);
+  double dt = element(f->dt, row, h, 0);
+  for (int64_t p = 0; p < width; ++p) {
+    double x = element(f->x, row, h, p), y = f->d ? element(f->d, h, 0, 0) * x : 0;
+    for (int64_t n = 0; n < size; ++n) {
+      int64_t at[4] = {s->slot, h, p, n};
+      void *cell = ait_ref_at(f->state, at);
+      double a = f->a->rank == 2 ? element(f->a, h, n, 0) : element(f->a, h, 0, 0);
+      double next = exp(dt * a) * ait_element_f64(cell, f->state->dtype) + dt * x * element(f->b, row, g, n);
+      ait_element_set_f64(cell, f->state->dtype, next);
+      y += next * element(f->c, row, g, n);
+    }
+    put(&f->out, row, h, p, y);
+  }
+}
+
+static ait_status check_scan(const ait_ref_call *call, const scan *f) {
+  const ait_tensor *x = f->x, *dt = f->dt, *b = f->b;
+  AIT_TRY(check_spans(call, f->sequences));
+  bool good = x->rank == 3 && dt->rank == 2 && dt->shape[0] == x->shape[0] && dt->shape[1] == x->shape[1] && b->rank == 3 &&
+              f->c->rank == 3 && !memcmp(b->shape, f->c->shape, 3 * sizeof *b->shape) && b->shape[0] == x->shape[0] && b->shape[1] > 0 &&
+              x->shape[1] % b->shape[1] == 0;
+  good = good && (f->a->rank == 1 || (f->a->rank == 2 && f->a->shape[1] == b->shape[2])) && f->a->shape[0] == x->shape[1];
+  good = good && is_vector(f->d, x->shape[1]) && f->state->rank == 4 && f->state->shape[1] == x->shape[1] &&
+         f->state->shape[2] == x->shape[2] && f->state->shape[3] == b->shape[2] && ait_dtype_is_float(f->state->dtype);
+  return good ? AIT_OK : ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "operands and state do not fit together");
+}
+
+ait_status ait_ref_cached_scan(ait_ref_call *call) {
+  scan f = {.d = ait_ref_tensor_or_null(call, 5)};
+  span s;
+  const ait_tensor **needed[8] = {&f.x, &f.dt, &f.a, &f.b, &f.c, NULL, &f.sequences, &f.state};
+  for (uint32_t i = 0; i < 8; ++i)
+    if (needed[i]) AIT_TRY(ait_ref_tensor(call, i, needed[i]));
+  AIT_TRY(check_scan(call, &f));
+  AIT_TRY(new_result(call, f.x, f.x->shape[2], &f.out));
+  for (int64_t i = 0; i < f.sequences->shape[0]; ++i) {
+    AIT_TRY(read_span(call, f.sequences, i, f.x->shape[0], &s));
+    AIT_TRY(check_slot(call, &s, f.state));
+    clear_slot(f.state, &s);
+    for (int64_t r = s.first; r < s.first + s.count; ++r)
+      for (int64_t h = 0; h < f.x->shape[1]; ++h) scan_head(&f, &s, r, h);
+  }
+  return AIT_OK;
+}
