@@ -39,6 +39,18 @@ AIT_API AIT_MUST_USE ait_status ait_session_reset(ait_session *session);
 AIT_API AIT_MUST_USE ait_status ait_session_state(ait_session *session, const char *name, ait_tensor *out);
 /* Per-step times since creation, sessions with profile only. Returns the number of steps; fills up to capacity. */
 AIT_API size_t ait_session_profile(ait_session *session, ait_step_time *out, size_t capacity);
+/* Sizes: a plan may have buckets, ranges of the model's symbols that were measured, each with steps of its own where those are faster. Item
+ * 0 is the plan for all sizes: its runs are those of sizes that nobody measured (all runs, where the plan has no buckets). Returns the
+ * number of items; fills up to capacity. Texts live as long as the model. */
+typedef struct ait_bucket_info {
+  const char *sizes;   /* "s0 1 to 8, s1 16"; "" for item 0 */
+  const char *backend; /* that runs there */
+  const char *why_not; /* why the bucket's own steps do not run here, and those of item 0 do; "" */
+  int32_t threads;     /* that compute there */
+  bool own_plan;       /* runs on steps of its own, not on those of item 0 */
+  uint64_t runs;       /* that succeeded, of this session */
+} ait_bucket_info;
+AIT_API size_t ait_session_buckets(const ait_session *session, ait_bucket_info *out, size_t capacity);
 /* Name of the backend(s) that run this session, "native" or "native+reference". */
 AIT_API const char *ait_session_backend(const ait_session *session);
 /* Bytes of planned memory the session holds now, weights not counted. */

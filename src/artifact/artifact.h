@@ -25,6 +25,17 @@ typedef struct ait_plan_step {
   uint32_t *inputs, *outputs;
 } ait_plan_step;
 
+/* Sizes that were measured: a box in the values of the model's symbols. Both ends belong to it; a symbol without a range: any value. */
+typedef struct ait_plan_range {
+  char *symbol;
+  int64_t min, max; /* max INT64_MAX: unbounded */
+} ait_plan_range;
+typedef struct ait_plan_bucket {
+  uint32_t range_count;
+  ait_plan_range *ranges;
+  struct ait_plan *plan; /* owned: what is fastest there, right at every other size, too. NULL: the plan that the bucket belongs to */
+} ait_plan_bucket;
+
 typedef struct ait_plan {
   ait_allocator allocator;
   char *target;       /* CPU features, "sse2,avx2" */
@@ -37,11 +48,23 @@ typedef struct ait_plan {
   ait_plan_step *steps;
   uint32_t output_count; /* user outputs of the model: */
   uint32_t *outputs;     /* the plan value of each; AIT_NO_INDEX: a constant that the portable region states */
+  uint32_t bucket_count; /* no two of them meet; a bucket's plan has none, no target and no machine: they are its owner's */
+  ait_plan_bucket *buckets;
 } ait_plan;
 void ait_plan_deinit(ait_plan *plan);
 void ait_plan_step_deinit(ait_allocator a, ait_plan_step *step);
 /* Every index in range, every value defined before it is used: plans come from files. Errors: invalid-model. plan.c */
 ait_status ait_plan_check(const ait_plan *plan, const ait_region *portable) AIT_MUST_USE;
+/* "s0 1 to 8, s1 16 and more"; "" for none. buckets.c */
+void ait_plan_ranges_text(const ait_plan_bucket *bucket, char *out, size_t size);
+enum { AIT_PLAN_BUCKETS_MAX = 64, AIT_PLAN_RANGES_MAX = 16 };
+/* Room for `count` buckets, which are zeroed; ranges likewise. */
+ait_status ait_plan_new_buckets(ait_plan *plan, uint32_t count) AIT_MUST_USE;
+ait_status ait_plan_bucket_new_ranges(ait_allocator a, ait_plan_bucket *bucket, uint32_t count) AIT_MUST_USE;
+void ait_plan_buckets_deinit(ait_plan *plan);
+/* Known symbols, ranges that are not empty and not beyond the symbol's own, no two buckets with a size in common, plans that
+ * ait_plan_check takes. Errors: invalid-model "bucket 1: …". */
+ait_status ait_plan_check_buckets(const ait_plan *plan, const ait_region *portable) AIT_MUST_USE;
 /* The region's interface: no nodes, no guards. For ait_plan_step.region. */
 ait_status ait_region_interface(ait_allocator a, const ait_region *region, ait_region **out) AIT_MUST_USE;
 

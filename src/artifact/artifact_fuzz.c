@@ -2,6 +2,7 @@
  * right), 3: a signature entry, 4: a key's text. */
 #include "artifact/manifest.h"
 #include "artifact/signature.h"
+#include "artifact/toy_models.h"
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -47,6 +48,8 @@ static void parse(const char *text, size_t size, bool weights) {
     ait_weight_store_release(store);
   } else {
     ait_status_free(ait_manifest_parse(a, &arena, text, size, &source, &manifest));
+    ait_region portable = toy_linear();
+    for (size_t i = 0; i < manifest.plan_count; ++i) ait_status_free(ait_plan_check(&manifest.plans[i], &portable));
     ait_manifest_deinit(a, &manifest);
   }
   ait_arena_deinit(&arena);

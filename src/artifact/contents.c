@@ -26,17 +26,25 @@ static ait_status add_weights(book *b) {
   return AIT_OK;
 }
 
-static ait_status add_step(book *b, const char *folder, uint32_t index, const ait_plan_step *step) {
-  char *region = ait_arena_printf(&b->arena, "%s/%u.region", folder, index),
-       *blob = ait_arena_printf(&b->arena, "%s/%u.blob", folder, index);
-  if (!region || !blob) return AIT_OOM();
+static ait_status add_step(book *b, const ait_plan *owner, const char *folder, uint32_t bucket, uint32_t index, const ait_plan_step *step) {
+  ait_step_entries entries;
+  AIT_TRY(ait_plan_step_entries(&b->arena, owner, folder, bucket, index, &entries));
   ait_text bytes;
   ait_text_init(&bytes, b->allocator);
   ait_status status = ait_region_encode(step->region, &bytes);
-  if (!status) status = add_text(b, region, &bytes);
+  if (!status) status = add_text(b, entries.region, &bytes);
   ait_text_deinit(&bytes);
   AIT_TRY(status);
-  return ait_artifact_add(b->writer, blob, step->blob.data, step->blob.size, AIT_ZIP_BULK_ALIGN);
+  return entries.own_blob ? ait_artifact_add(b->writer, entries.blob, step->blob.data, step->blob.size, AIT_ZIP_BULK_ALIGN) : AIT_OK;
+}
+
+static ait_status add_plan(book *b, const ait_plan *p, const char *folder) {
+  for (uint32_t s = 0; s < p->step_count; ++s) AIT_TRY(add_step(b, p, folder, AIT_NO_INDEX, s, &p->steps[s]));
+  for (uint32_t k = 0; k < p->bucket_count; ++k) {
+    const ait_plan *own = p->buckets[k].plan;
+    for (uint32_t s = 0; own && s < own->step_count; ++s) AIT_TRY(add_step(b, p, folder, k, s, &own->steps[s]));
+  }
+  return AIT_OK;
 }
 
 static ait_status add_plans(book *b) {
@@ -45,7 +53,7 @@ static ait_status add_plans(book *b) {
     const char *folder;
     AIT_TRY(ait_plan_check(&c->plans[i], c->portable));
     AIT_TRY(ait_plan_folder(&b->arena, c->plans, i, &folder));
-    for (uint32_t s = 0; s < c->plans[i].step_count; ++s) AIT_TRY(add_step(b, folder, s, &c->plans[i].steps[s]));
+    AIT_TRY(add_plan(b, &c->plans[i], folder));
   }
   return AIT_OK;
 }

@@ -7,6 +7,15 @@
 /* Entry names of a plan's step: "targets/<target>/<step>.region" and ".blob". Plans whose targets would share a folder get ".1", ".2" … */
 ait_status ait_plan_folder(ait_arena *arena, const ait_plan *plans, size_t index, const char **out) AIT_MUST_USE;
 
+/* Entries of a step. bucket: whose plan the step is of; AIT_NO_INDEX: the plan's own. *out_own_blob: false when an earlier step of the plan
+ * or of its buckets has the same bytes: then *out_blob is that entry's name. */
+typedef struct ait_step_entries {
+  const char *region, *blob;
+  bool own_blob;
+} ait_step_entries;
+ait_status ait_plan_step_entries(ait_arena *arena, const ait_plan *plan, const char *folder, uint32_t bucket, uint32_t step,
+                                 ait_step_entries *out) AIT_MUST_USE;
+
 /* graph_sha256: hex. Deterministic: keys in a fixed order, no times, no paths. */
 ait_status ait_manifest_format(ait_allocator a, const ait_artifact_content *content, const char *graph_sha256, ait_text *out) AIT_MUST_USE;
 ait_status ait_weights_format(const ait_weight_store *weights, ait_text *out) AIT_MUST_USE;

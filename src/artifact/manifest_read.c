@@ -163,18 +163,14 @@ static ait_status take_cpu(parser *p, ait_plan *plan) {
   return p->r.failed ? unreadable(&p->r, "a list of CPU features") : AIT_OK;
 }
 
-static ait_status take_plan_member(parser *p, ait_plan *plan) {
+/* What a plan and the plan of a bucket have both. */
+static ait_status take_work(parser *p, ait_plan *plan) {
   ait_json_reader *r = &p->r;
-  if (ait_json_read_key_is(r, "target")) return take_text(p, &plan->target);
-  if (ait_json_read_key_is(r, "machine")) return take_text(p, &plan->machine);
-  if (ait_json_read_key_is(r, "cpu")) return take_cpu(p, plan);
   if (ait_json_read_key_is(r, "steps")) return take_steps(p, plan);
   if (ait_json_read_key_is(r, "outputs")) return take_indices(p, &plan->outputs, &plan->output_count);
   if (ait_json_read_key_is(r, "threads")) {
     int64_t threads = ait_json_read_int(r);
     plan->threads = threads < 1 || threads > 1024 ? 1 : (int32_t)threads;
-  } else if (ait_json_read_key_is(r, "tuning")) {
-    plan->report = ait_json_read_raw(r, &plan->report_size);
   } else if (ait_json_read_key_is(r, "values")) {
     int64_t values = ait_json_read_int(r);
     if (values < 0 || values > MAX_VALUES) return unreadable(&p->r, "the number of a plan's values");
@@ -182,6 +178,81 @@ static ait_status take_plan_member(parser *p, ait_plan *plan) {
   } else {
     ait_json_read_skip(r);
   }
+  return AIT_OK;
+}
+
+static ait_status take_range(parser *p, ait_plan_range *range) {
+  ait_json_reader *r = &p->r;
+  ait_status status = AIT_OK;
+  *range = (ait_plan_range){.min = INT64_MIN, .max = INT64_MAX};
+  for (ait_json_read_enter(r, '{'); !status && ait_json_read_next(r);) {
+    if (ait_json_read_key_is(r, "symbol")) status = take_text(p, &range->symbol);
+    else if (ait_json_read_key_is(r, "min")) range->min = ait_json_read_int(r);
+    else if (ait_json_read_key_is(r, "max")) range->max = ait_json_read_int(r);
+    else ait_json_read_skip(r);
+  }
+  return !status && r->failed ? unreadable(r, "a range of sizes") : status;
+}
+
+static ait_status take_ranges(parser *p, ait_plan_bucket *b) {
+  ait_plan_range ranges[AIT_PLAN_RANGES_MAX];
+  uint32_t count = 0;
+  ait_status status = AIT_OK;
+  if (b->ranges) return unreadable(&p->r, "a list that is given twice");
+  for (ait_json_read_enter(&p->r, '['); !status && ait_json_read_next(&p->r);) {
+    if (count == AIT_PLAN_RANGES_MAX) status = ait_error(AIT_CODE_LIMIT, "a bucket has more than %d ranges", AIT_PLAN_RANGES_MAX);
+    else status = take_range(p, &ranges[count++]);
+  }
+  if (!status && p->r.failed) status = unreadable(&p->r, "a list of ranges");
+  ait_status kept = ait_plan_bucket_new_ranges(p->allocator, b, count);
+  if (!kept && count) memcpy(b->ranges, ranges, count * sizeof *ranges); /* from here on they are freed with the plan */
+  for (uint32_t i = 0; kept && i < count; ++i)
+    if (ranges[i].symbol) ait_free(p->allocator, ranges[i].symbol, strlen(ranges[i].symbol) + 1);
+  return ait_status_join(status, kept);
+}
+
+static ait_status take_bucket(parser *p, ait_plan_bucket *b) {
+  ait_status status = AIT_OK;
+  ait_plan plan = {.allocator = p->allocator, .threads = 1};
+  for (ait_json_read_enter(&p->r, '{'); !status && ait_json_read_next(&p->r);)
+    status = ait_json_read_key_is(&p->r, "sizes") ? take_ranges(p, b) : take_work(p, &plan);
+  if (!status && (p->r.failed || !b->ranges || (plan.steps && !plan.outputs))) status = unreadable(&p->r, "a bucket of a plan");
+  b->plan = plan.steps && !status ? ait_alloc_zero(p->allocator, sizeof *b->plan, _Alignof(ait_plan)) : NULL;
+  if (b->plan) return *b->plan = plan, AIT_OK;
+  if (plan.steps && !status) status = AIT_OOM();
+  ait_plan_deinit(&plan);
+  return status;
+}
+
+static ait_status take_buckets(parser *p, ait_plan *plan) {
+  ait_status status = AIT_OK;
+  uint32_t count = 0;
+  if (plan->buckets) return unreadable(&p->r, "a list that is given twice");
+  AIT_TRY(ait_plan_new_buckets(plan, AIT_PLAN_BUCKETS_MAX));
+  for (ait_json_read_enter(&p->r, '['); !status && ait_json_read_next(&p->r);) {
+    if (count == AIT_PLAN_BUCKETS_MAX) status = ait_error(AIT_CODE_LIMIT, "a plan has more than %d buckets", AIT_PLAN_BUCKETS_MAX);
+    else status = ait_error_context(take_bucket(p, &plan->buckets[count]), "bucket %u", count);
+    ++count;
+  }
+  if (!status && p->r.failed) status = unreadable(&p->r, "a list of buckets");
+  if (status) return status;
+  /* Into an array of its own length: the plan frees by that. */
+  ait_plan_bucket *all = plan->buckets;
+  status = ait_plan_new_buckets(plan, count);
+  if (status) return plan->buckets = all, status;
+  if (count) memcpy(plan->buckets, all, count * sizeof *all);
+  ait_free(p->allocator, all, AIT_PLAN_BUCKETS_MAX * sizeof *all);
+  return AIT_OK;
+}
+
+static ait_status take_plan_member(parser *p, ait_plan *plan) {
+  ait_json_reader *r = &p->r;
+  if (ait_json_read_key_is(r, "target")) return take_text(p, &plan->target);
+  if (ait_json_read_key_is(r, "machine")) return take_text(p, &plan->machine);
+  if (ait_json_read_key_is(r, "cpu")) return take_cpu(p, plan);
+  if (ait_json_read_key_is(r, "buckets")) return take_buckets(p, plan);
+  if (!ait_json_read_key_is(r, "tuning")) return take_work(p, plan);
+  plan->report = ait_json_read_raw(r, &plan->report_size);
   return AIT_OK;
 }
 

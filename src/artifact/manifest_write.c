@@ -29,6 +29,46 @@ ait_status ait_plan_folder(ait_arena *arena, const ait_plan *plans, size_t index
   return *out ? AIT_OK : AIT_OOM();
 }
 
+/* The plan's own steps, and those of its buckets after them: blob number n. false: there are not so many. */
+static bool blob_at(const ait_plan *plan, uint32_t n, uint32_t *out_bucket, uint32_t *out_step) {
+  *out_bucket = AIT_NO_INDEX;
+  *out_step = n;
+  if (n < plan->step_count) return true;
+  n -= plan->step_count;
+  for (uint32_t b = 0; b < plan->bucket_count; ++b) {
+    uint32_t count = plan->buckets[b].plan ? plan->buckets[b].plan->step_count : 0;
+    *out_bucket = b;
+    *out_step = n;
+    if (n < count) return true;
+    n -= count;
+  }
+  return false;
+}
+
+static const ait_blob *blob_of(const ait_plan *plan, uint32_t bucket, uint32_t step) {
+  return bucket == AIT_NO_INDEX ? &plan->steps[step].blob : &plan->buckets[bucket].plan->steps[step].blob;
+}
+
+static char *entry_name(ait_arena *arena, const char *folder, uint32_t bucket, uint32_t step, const char *what) {
+  if (bucket == AIT_NO_INDEX) return ait_arena_printf(arena, "%s/%u.%s", folder, step, what);
+  return ait_arena_printf(arena, "%s/b%u/%u.%s", folder, bucket, step, what);
+}
+
+/* Plans that differ only in how they are run (threads) have equal blobs: kept once. */
+ait_status ait_plan_step_entries(ait_arena *arena, const ait_plan *plan, const char *folder, uint32_t bucket, uint32_t step,
+                                 ait_step_entries *out) {
+  const ait_blob *blob = blob_of(plan, bucket, step);
+  uint32_t b = bucket, s = step;
+  for (uint32_t n = 0; blob_at(plan, n, &b, &s) && !(b == bucket && s == step); ++n) {
+    const ait_blob *other = blob_of(plan, b, s);
+    if (other->size == blob->size && (blob->size == 0 || memcmp(other->data, blob->data, blob->size) == 0)) break;
+  }
+  out->own_blob = b == bucket && s == step;
+  out->region = entry_name(arena, folder, bucket, step, "region");
+  out->blob = entry_name(arena, folder, b, s, "blob");
+  return out->region && out->blob ? AIT_OK : AIT_OOM();
+}
+
 /* ---- manifest ----------------------------------------------------------------------------------------------------------------------*/
 typedef struct scribe {
   ait_text *out;
@@ -172,6 +212,52 @@ static ait_status tuning(const scribe *s, const char *before, const char *report
   return AIT_OK;
 }
 
+/* What a plan, or the plan of a bucket of it, does. */
+static ait_status work(const scribe *s, const ait_plan *owner, const char *folder, uint32_t bucket) {
+  const ait_plan *plan = bucket == AIT_NO_INDEX ? owner : owner->buckets[bucket].plan;
+  const char *indent = bucket == AIT_NO_INDEX ? "      " : "        ";
+  ait_text_printf(s->out, "\"threads\": %d, \"values\": %u, \"outputs\": ", plan->threads, plan->value_count);
+  indices(s, plan->outputs, plan->output_count);
+  ait_text_printf(s->out, ", \"steps\": [");
+  for (uint32_t i = 0; i < plan->step_count; ++i) {
+    const ait_plan_step *step = &plan->steps[i];
+    ait_step_entries entries;
+    AIT_TRY(ait_plan_step_entries(s->arena, owner, folder, bucket, i, &entries));
+    ait_text_printf(s->out, "%s\n%s{\"backend\": ", i ? "," : "", indent);
+    text(s->out, step->backend);
+    ait_text_printf(s->out, ", \"options\": ");
+    text(s->out, step->options);
+    ait_text_printf(s->out, ", \"region\": \"%s\", \"blob\": \"%s\", \"inputs\": ", entries.region, entries.blob);
+    indices(s, step->inputs, step->region->input_count);
+    ait_text_printf(s->out, ", \"outputs\": ");
+    indices(s, step->outputs, step->region->output_count);
+    ait_text_printf(s->out, "}");
+  }
+  ait_text_printf(s->out, "]");
+  return AIT_OK;
+}
+
+static ait_status buckets(const scribe *s, const ait_plan *plan, const char *folder) {
+  if (plan->bucket_count == 0) return AIT_OK;
+  ait_text_printf(s->out, ", \"buckets\": [");
+  for (uint32_t b = 0; b < plan->bucket_count; ++b) {
+    const ait_plan_bucket *bucket = &plan->buckets[b];
+    ait_text_printf(s->out, "%s\n      {\"sizes\": [", separator(b));
+    for (uint32_t k = 0; k < bucket->range_count; ++k) {
+      ait_text_printf(s->out, "%s{\"symbol\": ", separator(k));
+      text(s->out, bucket->ranges[k].symbol);
+      ait_text_printf(s->out, ", \"min\": %lld", (long long)bucket->ranges[k].min);
+      if (bucket->ranges[k].max != INT64_MAX) ait_text_printf(s->out, ", \"max\": %lld", (long long)bucket->ranges[k].max);
+      ait_text_printf(s->out, "}");
+    }
+    ait_text_printf(s->out, "]%s", bucket->plan ? ", " : "");
+    if (bucket->plan) AIT_TRY(work(s, plan, folder, b));
+    ait_text_printf(s->out, "}");
+  }
+  ait_text_printf(s->out, "]");
+  return AIT_OK;
+}
+
 static ait_status one_plan(const scribe *s, size_t index) {
   const ait_plan *plan = &s->content->plans[index];
   const char *folder;
@@ -185,22 +271,9 @@ static ait_status one_plan(const scribe *s, size_t index) {
     ait_text_printf(s->out, ", ");
   }
   cpu_needed(s, plan->cpu_needed);
-  ait_text_printf(s->out, ", \"threads\": %d, \"values\": %u, \"outputs\": ", plan->threads, plan->value_count);
-  indices(s, plan->outputs, plan->output_count);
-  ait_text_printf(s->out, ", \"steps\": [");
-  for (uint32_t i = 0; i < plan->step_count; ++i) {
-    const ait_plan_step *step = &plan->steps[i];
-    ait_text_printf(s->out, "%s\n      {\"backend\": ", i ? "," : "");
-    text(s->out, step->backend);
-    ait_text_printf(s->out, ", \"options\": ");
-    text(s->out, step->options);
-    ait_text_printf(s->out, ", \"region\": \"%s/%u.region\", \"blob\": \"%s/%u.blob\", \"inputs\": ", folder, i, folder, i);
-    indices(s, step->inputs, step->region->input_count);
-    ait_text_printf(s->out, ", \"outputs\": ");
-    indices(s, step->outputs, step->region->output_count);
-    ait_text_printf(s->out, "}");
-  }
-  ait_text_printf(s->out, "]");
+  ait_text_printf(s->out, ", ");
+  AIT_TRY(work(s, plan, folder, AIT_NO_INDEX));
+  AIT_TRY(buckets(s, plan, folder));
   if (plan->report) AIT_TRY(tuning(s, ", ", plan->report, plan->report_size));
   ait_text_printf(s->out, "}");
   return AIT_OK;

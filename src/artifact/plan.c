@@ -56,6 +56,7 @@ void ait_plan_deinit(ait_plan *plan) {
   free_indices(plan->allocator, plan->outputs, plan->output_count);
   free_text(plan->allocator, plan->target);
   free_text(plan->allocator, plan->machine);
+  ait_plan_buckets_deinit(plan);
   *plan = (ait_plan){.allocator = plan->allocator};
 }
 
@@ -133,5 +134,5 @@ ait_status ait_plan_check(const ait_plan *plan, const ait_region *portable) {
   if (!status) status = check_steps(plan, users, defined);
   if (!status) status = check_results(plan, portable, defined);
   ait_free(plan->allocator, defined, plan->value_count);
-  return status;
+  return status ? status : ait_plan_check_buckets(plan, portable);
 }

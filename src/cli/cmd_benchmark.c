@@ -1,4 +1,5 @@
 /* ait bench: models and backends timed in turn. */
+#include "cli/buckets.h"
 #include "cli/json_view.h"
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,7 @@ int cli_cmd_bench(const cli_args *args) {
   struct json_object *o = cli_document(status, text, &code);
   if (o && cli_wants_json(args)) code = cli_json(args, o);
   else if (o) print_table(o), json_object_put(o);
+  for (size_t i = 0; o && !cli_wants_json(args) && i < count; ++i) cli_buckets_print(lanes[i].session);
   for (size_t i = 0; lanes && i < count; ++i) {
     ait_session_destroy(lanes[i].session);
     cli_inputs_deinit(&lanes[i].inputs);

@@ -1,4 +1,5 @@
 /* ait run: call a model, write its outputs, say how right they are. */
+#include "cli/buckets.h"
 #include "cli/trace.h"
 #include <math.h>
 #include <stdlib.h>
@@ -197,6 +198,8 @@ static int report_run(run_state *r, int64_t right, int64_t rows) {
     struct json_object *o = json_object_new_object();
     json_object_object_add(o, "backend", json_object_new_string(ait_session_backend(r->session)));
     json_object_object_add(o, "seconds", json_object_new_double(r->seconds));
+    struct json_object *buckets = cli_buckets_json(r->session);
+    if (buckets) json_object_object_add(o, "buckets", buckets);
     if (cli_flag(args, "profile")) json_object_object_add(o, "steps", profile_json(r));
     if (rows) json_object_object_add(o, "right", json_object_new_int64(right));
     if (rows) json_object_object_add(o, "rows", json_object_new_int64(rows));
@@ -209,7 +212,10 @@ static int report_run(run_state *r, int64_t right, int64_t rows) {
   if (!rows) print_outputs(r);
   if (rows) printf("accuracy %.4f (%lld of %lld)\n", (double)right / (double)rows, (long long)right, (long long)rows);
   printf("last call %s on %s\n", time, ait_session_backend(r->session));
-  if (cli_flag(args, "profile")) print_profile(r);
+  if (cli_flag(args, "profile")) {
+    print_profile(r);
+    cli_buckets_print(r->session);
+  }
   return CLI_DONE;
 }
 

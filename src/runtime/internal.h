@@ -7,6 +7,7 @@
 
 /* A step whose backend has taken its blob. Shared by all sessions. */
 typedef struct ait_model_step {
+  bool borrowed; /* `loaded` is another step's: the same blob and options */
   const ait_backend *backend;
   const ait_plan_step *plan;
   void *loaded;
@@ -19,6 +20,20 @@ typedef struct ait_plan_choice {
   const ait_plan *plan;
   const char *cpu, *why; /* features; "" when it runs */
 } ait_plan_choice;
+
+/* Which steps run for which sizes: the plan, and the buckets of it in their order. */
+typedef struct ait_model_route {
+  const ait_plan *plan;          /* NULL: another route's steps run */
+  ait_model_step *steps;         /* plan->step_count */
+  const ait_plan_bucket *bucket; /* NULL: the plan for all sizes */
+  uint32_t uses;                 /* the route whose steps run; its own number when it has steps */
+  const char *sizes, *backends;  /* "s0 1 to 8", "native" */
+  const char *why;               /* its steps cannot run here; "" */
+} ait_model_route;
+/* A bucket's range of one routed symbol. */
+typedef struct ait_model_range {
+  int64_t min, max;
+} ait_model_range;
 
 /* A weight that runs may change. */
 typedef struct ait_model_state {
@@ -45,9 +60,13 @@ struct ait_model {
   ait_plan_choice *choices; /* by the order in which they were tried */
   ait_signature signature;
   bool code_allowed;
-  ait_plan own_plan; /* the portable one, when that runs */
-  const ait_plan *plan;
-  ait_model_step *steps; /* plan->step_count */
+  ait_plan own_plan;    /* the portable one, when that runs */
+  const ait_plan *plan; /* the one for all sizes: routes[0].plan */
+  ait_model_route *routes;
+  uint32_t route_count;
+  uint32_t *routed; /* symbols that buckets go by */
+  uint32_t routed_count;
+  ait_model_range *ranges; /* of route r (from 1 on), routed symbol k: [(r - 1) * routed_count + k] */
   ait_model_state *states;
   size_t state_count;
   ait_state_group *groups;
@@ -58,6 +77,19 @@ struct ait_model {
   void *owner;
   void (*owner_release)(void *owner);
 };
+
+/* route.c: the plan's own steps, then those of its buckets. Errors: those of the plan's own steps; of a bucket's steps only what nothing
+ * can run with (memory, the disk): else its sizes run on the plan for all, and *reason says so. */
+typedef struct ait_step_loader {
+  ait_model *model;
+  uint64_t cpu;
+  ait_status (*load)(ait_model *model, const ait_plan_step *plan, uint64_t cpu, ait_model_step *out);
+} ait_step_loader;
+ait_status ait_model_load_routes(const ait_step_loader *loader, const ait_plan *plan) AIT_MUST_USE;
+ait_status ait_model_name_routes(ait_model *model, ait_text *reason) AIT_MUST_USE;
+void ait_model_unload_routes(ait_model *model);
+/* The route for these values of the model's symbols. */
+uint32_t ait_model_route_for(const ait_model *model, const int64_t *symbols);
 
 /* ports.c: fills inputs, outputs, results from the portable region. */
 ait_status ait_model_describe(ait_model *model) AIT_MUST_USE;
@@ -94,23 +126,45 @@ typedef struct ait_session_commit {
   ait_tensor copy;          /* of a source that another commit would overwrite; has storage, reused */
 } ait_session_commit;
 
+/* What one plan's steps need of a session. */
+typedef struct ait_session_route {
+  ait_pool *pool; /* borrowed from the session's; NULL: one thread */
+  ait_session_step *steps;
+  ait_value *values; /* by plan value; borrowed */
+  struct {
+    uint32_t step, output;
+  } * makers; /* of each result */
+  ait_session_commit *commits;
+  uint32_t commit_count;
+} ait_session_route;
+
 struct ait_session {
   ait_allocator allocator;
   ait_model *model;
-  ait_pool *pool;
   bool profile;
   double *step_seconds; /* ait_session_time_steps; NULL */
   ait_arena arena;
+  ait_session_route *routes; /* by the model's routes; those without steps are empty */
+  uint64_t *runs;            /* of each route */
+  int64_t *routed;           /* values of the routed symbols in the last run */
+  uint32_t route, uses;      /* of the last run: the bucket, and the route whose steps run */
+  ait_pool **pools;          /* of different sizes, as many as routes at most */
+  uint32_t pool_count;
+  /* Of the route that runs, and set when it changes: */
+  const ait_plan *plan;
+  const ait_model_step *code;
+  ait_pool *pool;
   ait_session_step *steps;
-  ait_value *values;        /* by plan value; borrowed */
+  ait_value *values;
+  ait_session_commit *commits;
+  uint32_t commit_count;
+  /* Of all of them: */
   ait_tensor *input_copies; /* of inputs that lie in memory lent by the last run; storage reused */
   int64_t *symbols;
   ait_storage **groups;  /* memory of the states */
   ait_storage **shadows; /* its contents before the run, where a backend writes states in place; NULL: none does */
   ait_tensor *states;    /* views of the groups */
   ait_session_result *results;
-  ait_session_commit *commits;
-  uint32_t commit_count;
 };
 
 /* An output that the region states itself. Errors: unsupported (not a constant, or a size that is not known). */

@@ -9,14 +9,6 @@ void ait_load_options_init(ait_load_options *options) {
 }
 
 /* ---- loading a plan ------------------------------------------------------------------------------------------------------------*/
-static void unload_steps(ait_model *m) {
-  for (uint32_t s = 0; m->steps && m->plan && s < m->plan->step_count; ++s) {
-    if (m->steps[s].loaded) m->steps[s].backend->unload(m->steps[s].loaded);
-  }
-  m->steps = NULL;
-  m->plan = NULL;
-}
-
 static const char *untrusted_text(ait_signature_state state) {
   switch (state) {
     case AIT_SIGNATURE_UNKNOWN: return "its key is not known here";
@@ -50,15 +42,9 @@ static ait_status load_step(ait_model *m, const ait_plan_step *plan, uint64_t cp
 }
 
 static ait_status load_plan(ait_model *m, const ait_plan *plan, uint64_t cpu) {
+  ait_step_loader loader = {m, cpu, load_step};
   AIT_TRY(ait_plan_check(plan, m->region));
-  m->steps = AIT_ARENA_ARRAY(&m->arena, ait_model_step, plan->step_count);
-  if (!m->steps) return AIT_OOM();
-  memset(m->steps, 0, plan->step_count * sizeof *m->steps);
-  m->plan = plan;
-  ait_status status = AIT_OK;
-  for (uint32_t s = 0; !status && s < plan->step_count; ++s) status = load_step(m, &plan->steps[s], cpu, &m->steps[s]);
-  if (status) unload_steps(m);
-  return status;
+  return ait_model_load_routes(&loader, plan);
 }
 
 /* What is the same for every plan: memory, the disk, a damaged entry. Other failures send the model to its next plan. */
@@ -124,14 +110,15 @@ static ait_status try_plans(ait_model *m, const ait_model_parts *parts, ait_text
   for (size_t i = 0; i < m->plan_count; ++i) {
     bool runs;
     AIT_TRY(try_plan(m, parts, cpu, &m->choices[i], &runs));
-    if (runs) return AIT_OK;
+    if (runs) return ait_model_name_routes(m, reason);
     ait_text_printf(reason, "%splan '%s' %s", reason->length ? "; " : "", m->choices[i].plan->target, m->choices[i].why);
   }
   if (parts->plans_only && parts->plan_count)
     return ait_error(AIT_CODE_UNAVAILABLE, "no plan can run here: %s", reason->data ? reason->data : "");
   AIT_TRY(ait_plan_compile(m->allocator, PORTABLE_BACKEND, NULL, m->region, m->weights, cpu, NULL, &m->own_plan));
   m->target = "portable";
-  return load_plan(m, &m->own_plan, cpu);
+  AIT_TRY(load_plan(m, &m->own_plan, cpu));
+  return ait_model_name_routes(m, reason);
 }
 
 static ait_status choose_plan(ait_model *m, const ait_model_parts *parts) {
@@ -150,21 +137,9 @@ static ait_status choose_plan(ait_model *m, const ait_model_parts *parts) {
   return status;
 }
 
-/* "native+reference" */
-static ait_status name_backends(ait_model *m) {
-  char *text = ait_arena_strdup(&m->arena, "", 0);
-  for (uint32_t s = 0; text && s < m->plan->step_count; ++s) {
-    bool seen = false;
-    for (uint32_t t = 0; t < s; ++t) seen |= m->steps[t].backend == m->steps[s].backend;
-    if (!seen) text = ait_arena_printf(&m->arena, "%s%s%s", text, *text ? "+" : "", m->steps[s].backend->name);
-  }
-  m->backends = text;
-  return text ? AIT_OK : AIT_OOM();
-}
-
 /* ---- life ------------------------------------------------------------------------------------------------------------------------*/
 static void destroy(ait_model *m) {
-  unload_steps(m);
+  ait_model_unload_routes(m);
   if (m->own_plan.steps) ait_plan_deinit(&m->own_plan);
   if (m->owner_release) m->owner_release(m->owner);
   ait_arena_deinit(&m->arena);
@@ -188,7 +163,6 @@ ait_status ait_model_build(const ait_model_parts *parts, ait_model **out) {
   AIT_GOTO(choose_plan(m, parts));
   AIT_GOTO(ait_model_describe(m));
   AIT_GOTO(ait_model_find_states(m));
-  AIT_GOTO(name_backends(m));
   m->owner = parts->owner;
   m->owner_release = parts->owner_release;
   *out = m;

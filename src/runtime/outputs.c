@@ -103,7 +103,7 @@ ait_status ait_session_copy(ait_session *s, ait_tensor *scratch, const ait_tenso
 }
 
 static ait_status find_target(ait_session *s, const ait_value *inputs, ait_session_commit *c) {
-  const ait_model_step *step = &s->model->steps[c->step];
+  const ait_model_step *step = &s->code[c->step];
   const ait_region_output *o = &step->plan->region->outputs[c->output];
   const ait_value *made = &s->steps[c->step].outputs[c->output];
   const char *name = o->name ? o->name : "";
@@ -148,7 +148,7 @@ static ait_status prepare_commits(ait_session *s, const ait_value *inputs) {
 }
 
 static const ait_value *result_value(const ait_session *s, uint32_t k, ait_value *constant, ait_status *out_status) {
-  uint32_t value = s->model->plan->outputs[k];
+  uint32_t value = s->plan->outputs[k];
   if (value != AIT_NO_INDEX) return &s->values[value];
   *out_status = ait_session_constant(s->model->region, s->symbols, &s->model->results[k]->arg, constant);
   return constant;

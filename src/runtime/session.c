@@ -12,7 +12,9 @@ void ait_session_options_init(ait_session_options *options) {
 /* ---- creation --------------------------------------------------------------------------------------------------------------------*/
 static bool writes_in_place(const ait_model *m) {
   bool any = false;
-  for (uint32_t i = 0; i < m->plan->step_count; ++i) any |= m->steps[i].backend->accepts_raw;
+  for (uint32_t r = 0; r < m->route_count; ++r) {
+    for (uint32_t i = 0; m->routes[r].plan && i < m->routes[r].plan->step_count; ++i) any |= m->routes[r].steps[i].backend->accepts_raw;
+  }
   return any;
 }
 
@@ -37,14 +39,13 @@ static ait_status create_states(ait_session *s) {
   return AIT_OK;
 }
 
-static ait_status create_steps(ait_session *s) {
-  const ait_model *m = s->model;
-  s->steps = AIT_ARENA_ARRAY(&s->arena, ait_session_step, m->plan->step_count);
-  if (!s->steps) return AIT_OOM();
-  memset(s->steps, 0, m->plan->step_count * sizeof *s->steps);
-  for (uint32_t i = 0; i < m->plan->step_count; ++i) {
-    const ait_region *r = m->steps[i].plan->region;
-    ait_session_step *step = &s->steps[i];
+static ait_status create_steps(ait_session *s, const ait_model_route *code, ait_session_route *route) {
+  route->steps = AIT_ARENA_ARRAY(&s->arena, ait_session_step, code->plan->step_count);
+  if (!route->steps) return AIT_OOM();
+  memset(route->steps, 0, code->plan->step_count * sizeof *route->steps);
+  for (uint32_t i = 0; i < code->plan->step_count; ++i) {
+    const ait_region *r = code->steps[i].plan->region;
+    ait_session_step *step = &route->steps[i];
     ait_value *outputs = AIT_ARENA_ARRAY(&s->arena, ait_value, r->output_count);
     step->inputs = AIT_ARENA_ARRAY(&s->arena, ait_value, r->input_count);
     step->symbols = AIT_ARENA_ARRAY(&s->arena, int64_t, r->symbol_count);
@@ -52,51 +53,99 @@ static ait_status create_steps(ait_session *s) {
     memset(step->inputs, 0, r->input_count * sizeof *step->inputs);
     memset(outputs, 0, r->output_count * sizeof *outputs);
     step->outputs = outputs;
-    AIT_TRY(m->steps[i].backend->instance_create(m->steps[i].loaded, s->allocator, &step->instance));
+    AIT_TRY(code->steps[i].backend->instance_create(code->steps[i].loaded, s->allocator, &step->instance));
   }
   return AIT_OK;
 }
 
-static void find_producer(const ait_model *m, uint32_t value, ait_session_result *result) {
-  for (uint32_t i = 0; i < m->plan->step_count; ++i) {
-    for (uint32_t j = 0; j < m->steps[i].plan->region->output_count; ++j) {
-      if (m->steps[i].plan->outputs[j] != value) continue;
-      result->step = i;
-      result->output = j;
+static void find_maker(const ait_model_route *code, uint32_t value, ait_session_route *route, uint32_t result) {
+  route->makers[result].step = AIT_NO_INDEX;
+  for (uint32_t i = 0; value != AIT_NO_INDEX && i < code->plan->step_count; ++i) {
+    for (uint32_t j = 0; j < code->steps[i].plan->region->output_count; ++j) {
+      if (code->steps[i].plan->outputs[j] != value) continue;
+      route->makers[result].step = i;
+      route->makers[result].output = j;
     }
   }
 }
 
-static ait_status create_results(ait_session *s) {
-  const ait_model *m = s->model;
-  s->results = AIT_ARENA_ARRAY(&s->arena, ait_session_result, m->output_count);
-  if (!s->results) return AIT_OOM();
-  for (uint32_t k = 0; k < m->output_count; ++k) {
-    s->results[k] = (ait_session_result){.step = AIT_NO_INDEX};
-    if (m->plan->outputs[k] != AIT_NO_INDEX) find_producer(m, m->plan->outputs[k], &s->results[k]);
-  }
+static ait_status create_commits(ait_session *s, const ait_model_route *code, ait_session_route *route) {
   size_t most = 0;
-  for (uint32_t i = 0; i < m->plan->step_count; ++i) most += m->steps[i].plan->region->output_count;
-  s->commits = AIT_ARENA_ARRAY(&s->arena, ait_session_commit, most);
-  if (!s->commits) return AIT_OOM();
-  for (uint32_t i = 0; i < m->plan->step_count; ++i) {
-    const ait_region *r = m->steps[i].plan->region;
+  for (uint32_t i = 0; i < code->plan->step_count; ++i) most += code->steps[i].plan->region->output_count;
+  route->commits = AIT_ARENA_ARRAY(&s->arena, ait_session_commit, most);
+  if (!route->commits) return AIT_OOM();
+  for (uint32_t i = 0; i < code->plan->step_count; ++i) {
+    const ait_region *r = code->steps[i].plan->region;
     for (uint32_t j = 0; j < r->output_count; ++j) {
-      if (r->outputs[j].kind == AIT_OUTPUT_STATE || r->outputs[j].kind == AIT_OUTPUT_INPUT) {
-        s->commits[s->commit_count++] = (ait_session_commit){.step = i, .output = j};
-      }
+      if (r->outputs[j].kind == AIT_OUTPUT_STATE || r->outputs[j].kind == AIT_OUTPUT_INPUT)
+        route->commits[route->commit_count++] = (ait_session_commit){.step = i, .output = j};
     }
   }
   return AIT_OK;
+}
+
+/* Buckets that take as many threads share them. */
+static ait_status find_pool(ait_session *s, int32_t threads, ait_pool **out) {
+  *out = NULL;
+  if (threads > MAX_THREADS) threads = MAX_THREADS;
+  if (threads <= 1) return AIT_OK;
+  for (uint32_t i = 0; i < s->pool_count; ++i) {
+    if (ait_pool_threads(s->pools[i]) == threads) return *out = s->pools[i], AIT_OK;
+  }
+  AIT_TRY(ait_pool_create(s->allocator, threads, out));
+  s->pools[s->pool_count++] = *out;
+  return AIT_OK;
+}
+
+static ait_status create_route(ait_session *s, uint32_t index, int32_t threads) {
+  const ait_model *m = s->model;
+  const ait_model_route *code = &m->routes[index];
+  ait_session_route *route = &s->routes[index];
+  if (!code->plan) return AIT_OK;
+  /* With a number from the caller a bucket takes no more than that, and no more than it was tuned for. */
+  int32_t own = threads && (index == 0 || threads < code->plan->threads) ? threads : code->plan->threads;
+  AIT_TRY(find_pool(s, own, &route->pool));
+  route->values = AIT_ARENA_ARRAY(&s->arena, ait_value, code->plan->value_count);
+  route->makers = ait_arena_zero(&s->arena, (m->output_count + 1) * sizeof *route->makers, _Alignof(uint32_t));
+  if (!route->values || !route->makers) return AIT_OOM();
+  memset(route->values, 0, code->plan->value_count * sizeof *route->values);
+  for (uint32_t k = 0; k < m->output_count; ++k) find_maker(code, code->plan->outputs[k], route, k);
+  AIT_TRY(create_commits(s, code, route));
+  return create_steps(s, code, route);
+}
+
+static void take_route(ait_session *s, uint32_t index) {
+  const ait_model *m = s->model;
+  const ait_session_route *route = &s->routes[index];
+  s->uses = index;
+  s->plan = m->routes[index].plan;
+  s->code = m->routes[index].steps;
+  s->pool = route->pool;
+  s->steps = route->steps;
+  s->values = route->values;
+  s->commits = route->commits;
+  s->commit_count = route->commit_count;
+  for (uint32_t k = 0; k < m->output_count; ++k) {
+    s->results[k].step = route->makers[k].step;
+    s->results[k].output = route->makers[k].output;
+  }
 }
 
 static ait_status create_arrays(ait_session *s) {
-  s->values = AIT_ARENA_ARRAY(&s->arena, ait_value, s->model->plan->value_count);
-  s->symbols = AIT_ARENA_ARRAY(&s->arena, int64_t, s->model->region->symbol_count);
-  s->input_copies = AIT_ARENA_ARRAY(&s->arena, ait_tensor, s->model->input_count);
-  if (!s->values || !s->symbols || !s->input_copies) return AIT_OOM();
-  memset(s->values, 0, s->model->plan->value_count * sizeof *s->values);
-  memset(s->input_copies, 0, s->model->input_count * sizeof *s->input_copies);
+  const ait_model *m = s->model;
+  s->symbols = AIT_ARENA_ARRAY(&s->arena, int64_t, m->region->symbol_count);
+  s->input_copies = AIT_ARENA_ARRAY(&s->arena, ait_tensor, m->input_count);
+  s->results = AIT_ARENA_ARRAY(&s->arena, ait_session_result, m->output_count);
+  s->routes = AIT_ARENA_ARRAY(&s->arena, ait_session_route, m->route_count);
+  s->runs = AIT_ARENA_ARRAY(&s->arena, uint64_t, m->route_count);
+  s->routed = AIT_ARENA_ARRAY(&s->arena, int64_t, m->routed_count);
+  s->pools = AIT_ARENA_ARRAY(&s->arena, ait_pool *, m->route_count);
+  if (s->routes) memset(s->routes, 0, m->route_count * sizeof *s->routes); /* destroy looks at it */
+  if (!s->symbols || !s->input_copies || !s->results || !s->routes || !s->runs || !s->routed || !s->pools) return AIT_OOM();
+  memset(s->input_copies, 0, m->input_count * sizeof *s->input_copies);
+  memset(s->results, 0, m->output_count * sizeof *s->results);
+  memset(s->runs, 0, m->route_count * sizeof *s->runs);
+  for (uint32_t k = 0; k < m->routed_count; ++k) s->routed[k] = INT64_MIN; /* no size */
   return AIT_OK;
 }
 
@@ -116,12 +165,10 @@ ait_status ait_session_create(ait_model *model, const ait_session_options *optio
   s->model = ait_model_retain(model);
   ait_arena_init(&s->arena, options->allocator);
   ait_status status = AIT_OK;
-  int32_t threads = options->threads ? options->threads : model->plan->threads;
-  if (threads > 1) AIT_GOTO(ait_pool_create(s->allocator, threads < MAX_THREADS ? threads : MAX_THREADS, &s->pool));
   AIT_GOTO(create_arrays(s));
-  AIT_GOTO(create_steps(s));
+  for (uint32_t r = 0; r < model->route_count; ++r) AIT_GOTO(create_route(s, r, options->threads));
   AIT_GOTO(create_states(s));
-  AIT_GOTO(create_results(s));
+  take_route(s, 0);
   AIT_GOTO(ait_session_reset(s));
   *out = s;
   return AIT_OK;
@@ -130,26 +177,33 @@ cleanup:
   return status;
 }
 
-static void release_outputs(ait_session *s) {
-  for (uint32_t i = 0; s->steps && i < s->model->plan->step_count; ++i) {
-    ait_session_step *step = &s->steps[i];
-    for (uint32_t j = 0; step->outputs && j < s->model->steps[i].plan->region->output_count; ++j) ait_value_release(&step->outputs[j]);
+/* Only the route that ran last holds any. */
+static void release_outputs(ait_session *s, uint32_t index) {
+  const ait_model_route *code = &s->model->routes[index];
+  for (uint32_t i = 0; i < code->plan->step_count; ++i) {
+    for (uint32_t j = 0; j < code->steps[i].plan->region->output_count; ++j) ait_value_release(&s->routes[index].steps[i].outputs[j]);
   }
+}
+
+static void destroy_route(ait_session *s, uint32_t index) {
+  const ait_model_route *code = &s->model->routes[index];
+  ait_session_route *route = &s->routes[index];
+  for (uint32_t i = 0; route->steps && i < code->plan->step_count; ++i) {
+    if (route->steps[i].instance) code->steps[i].backend->instance_destroy(route->steps[i].instance);
+  }
+  for (uint32_t c = 0; c < route->commit_count; ++c) ait_tensor_release(&route->commits[c].copy);
 }
 
 void ait_session_destroy(ait_session *s) {
   if (!s) return;
   const ait_model *m = s->model;
-  release_outputs(s);
-  for (uint32_t i = 0; s->steps && i < m->plan->step_count; ++i) {
-    if (s->steps[i].instance) m->steps[i].backend->instance_destroy(s->steps[i].instance);
-  }
-  for (uint32_t k = 0; s->results && k < m->output_count; ++k) ait_tensor_release(&s->results[k].scratch);
-  for (uint32_t c = 0; c < s->commit_count; ++c) ait_tensor_release(&s->commits[c].copy);
-  for (uint32_t i = 0; s->input_copies && i < m->input_count; ++i) ait_tensor_release(&s->input_copies[i]);
+  if (s->plan) release_outputs(s, s->uses);
+  for (uint32_t r = 0; s->routes && r < m->route_count; ++r) destroy_route(s, r);
+  for (uint32_t k = 0; s->plan && k < m->output_count; ++k) ait_tensor_release(&s->results[k].scratch);
+  for (uint32_t i = 0; s->plan && i < m->input_count; ++i) ait_tensor_release(&s->input_copies[i]);
   for (size_t g = 0; s->groups && g < m->group_count; ++g) ait_storage_release(s->groups[g]);
   for (size_t g = 0; s->shadows && g < m->group_count; ++g) ait_storage_release(s->shadows[g]);
-  ait_pool_destroy(s->pool);
+  for (uint32_t i = 0; i < s->pool_count; ++i) ait_pool_destroy(s->pools[i]);
   ait_arena_deinit(&s->arena);
   ait_free(s->allocator, s, sizeof *s);
   ait_model_release((ait_model *)m);
@@ -158,7 +212,7 @@ void ait_session_destroy(ait_session *s) {
 /* ---- state -----------------------------------------------------------------------------------------------------------------------*/
 ait_status ait_session_reset(ait_session *s) {
   const ait_model *m = s->model;
-  release_outputs(s);
+  release_outputs(s, s->uses);
   for (size_t g = 0; g < m->group_count; ++g) {
     if (m->groups[g].bytes) memcpy(ait_storage_data(s->groups[g]), m->groups[g].begin, m->groups[g].bytes);
   }
@@ -184,7 +238,7 @@ static void copy_groups(const ait_session *s, ait_storage *const *to, ait_storag
 
 /* ---- running ---------------------------------------------------------------------------------------------------------------------*/
 static void place_inputs(ait_session *s, uint32_t index) {
-  const ait_model_step *step = &s->model->steps[index];
+  const ait_model_step *step = &s->code[index];
   const ait_region *r = step->plan->region;
   ait_value *inputs = s->steps[index].inputs;
   for (uint32_t i = 0; i < r->input_count; ++i) {
@@ -196,7 +250,7 @@ static void place_inputs(ait_session *s, uint32_t index) {
 }
 
 static void place_outputs(ait_session *s, uint32_t index, const ait_value *outputs) {
-  const ait_region *r = s->model->steps[index].plan->region;
+  const ait_region *r = s->code[index].plan->region;
   for (uint32_t j = 0; j < r->output_count; ++j) s->steps[index].outputs[j] = (ait_value){.kind = AIT_VALUE_NONE};
   for (uint32_t k = 0; k < s->model->output_count; ++k) {
     const ait_session_result *result = &s->results[k];
@@ -236,7 +290,7 @@ ait_status ait_session_constant(const ait_region *r, const int64_t *symbols, con
 
 /* Outputs that the region states itself need nothing of the backend. */
 static ait_status take_outputs(ait_session *s, uint32_t index) {
-  const ait_model_step *step = &s->model->steps[index];
+  const ait_model_step *step = &s->code[index];
   const ait_region *r = step->plan->region;
   for (uint32_t j = 0; j < r->output_count; ++j) {
     uint32_t value = step->plan->outputs[j];
@@ -252,7 +306,7 @@ static ait_status take_outputs(ait_session *s, uint32_t index) {
 }
 
 static ait_status run_step(ait_session *s, uint32_t index, const ait_value *outputs) {
-  const ait_model_step *step = &s->model->steps[index];
+  const ait_model_step *step = &s->code[index];
   place_inputs(s, index);
   place_outputs(s, index, outputs);
   ait_run_context context = {
@@ -287,7 +341,7 @@ static ait_status place_user_inputs(ait_session *s, const ait_value *inputs) {
 }
 
 static ait_status run_steps(ait_session *s, const ait_value *outputs) {
-  for (uint32_t i = 0; i < s->model->plan->step_count; ++i) {
+  for (uint32_t i = 0; i < s->plan->step_count; ++i) {
     double start = s->step_seconds ? ait_clock_seconds() : 0;
     AIT_TRY(run_step(s, i, outputs));
     if (s->step_seconds) s->step_seconds[i] += ait_clock_seconds() - start;
@@ -297,47 +351,100 @@ static ait_status run_steps(ait_session *s, const ait_value *outputs) {
 
 void ait_session_time_steps(ait_session *s, double *seconds) { s->step_seconds = seconds; }
 
+/* Sizes that were there in the last run take the route of the last run: no look into the table. */
+static uint32_t find_route(ait_session *s) {
+  const ait_model *m = s->model;
+  bool same = true;
+  for (uint32_t k = 0; k < m->routed_count; ++k) {
+    int64_t v = s->symbols[m->routed[k]];
+    same &= v == s->routed[k];
+    s->routed[k] = v;
+  }
+  if (!same) s->route = ait_model_route_for(m, s->symbols);
+  return s->route;
+}
+
+static ait_status place(ait_session *s, const ait_value *inputs, const ait_value *outputs) {
+  AIT_TRY(place_user_inputs(s, inputs));
+  return ait_session_check_outputs(s, s->values, outputs);
+}
+
+/* What the last run lent, on whatever route, may be among the inputs: it is released when they are in place. */
+static ait_status enter_route(ait_session *s, uint32_t uses, const ait_value *inputs, const ait_value *outputs) {
+  uint32_t before = s->uses;
+  if (uses != before) take_route(s, uses);
+  ait_status status = place(s, inputs, outputs);
+  if (!status) release_outputs(s, before);
+  else if (uses != before) take_route(s, before);
+  return status;
+}
+
 ait_status ait_session_run(ait_session *s, const ait_value *inputs, size_t input_count, ait_value *outputs, size_t output_count) {
   const ait_model *m = s->model;
   AIT_TRY(ait_bind_inputs(m->region, inputs, input_count, s->symbols));
   if (output_count != m->output_count) {
     return ait_error(AIT_CODE_INVALID_ARGUMENT, "room for %zu outputs given, the model gives %u", output_count, m->output_count);
   }
-  AIT_TRY(place_user_inputs(s, inputs));
-  AIT_TRY(ait_session_check_outputs(s, s->values, outputs));
-  release_outputs(s);
+  uint32_t route = m->routed_count ? find_route(s) : 0;
+  AIT_TRY(enter_route(s, m->routes[route].uses, inputs, outputs));
   if (s->shadows) copy_groups(s, s->shadows, s->groups);
   ait_status status = run_steps(s, outputs);
   if (!status) status = ait_session_finish(s, s->values, outputs);
   if (status && s->shadows) copy_groups(s, s->groups, s->shadows);
+  s->runs[route] += status == AIT_OK;
   return status;
 }
 
 /* ---- questions -------------------------------------------------------------------------------------------------------------------*/
 size_t ait_session_profile(ait_session *s, ait_step_time *out, size_t capacity) {
+  const ait_model *m = s->model;
   size_t count = 0;
-  for (uint32_t i = 0; s->profile && i < s->model->plan->step_count; ++i) {
-    const ait_backend *b = s->model->steps[i].backend;
-    size_t room = count < capacity ? capacity - count : 0;
-    if (room > UINT32_MAX) room = UINT32_MAX;
-    if (b->profile) count += b->profile(s->steps[i].instance, room ? out + count : NULL, (uint32_t)room);
+  for (uint32_t r = 0; s->profile && r < m->route_count; ++r) {
+    for (uint32_t i = 0; m->routes[r].plan && i < m->routes[r].plan->step_count; ++i) {
+      const ait_backend *b = m->routes[r].steps[i].backend;
+      size_t room = count < capacity ? capacity - count : 0;
+      if (room > UINT32_MAX) room = UINT32_MAX;
+      if (b->profile) count += b->profile(s->routes[r].steps[i].instance, room ? out + count : NULL, (uint32_t)room);
+    }
   }
   return count;
+}
+
+size_t ait_session_buckets(const ait_session *s, ait_bucket_info *out, size_t capacity) {
+  const ait_model *m = s->model;
+  for (uint32_t r = 0; r < m->route_count && r < capacity; ++r) {
+    const ait_model_route *route = &m->routes[r], *used = &m->routes[route->uses];
+    out[r] = (ait_bucket_info){.sizes = route->sizes,
+                               .backend = used->backends,
+                               .why_not = route->why,
+                               .threads = ait_pool_threads(s->routes[route->uses].pool),
+                               .own_plan = r > 0 && route->uses == r,
+                               .runs = s->runs[r]};
+  }
+  return m->route_count;
 }
 
 const char *ait_session_backend(const ait_session *s) { return s->model->backends; }
 
 static size_t held(const ait_tensor *t) { return t->storage ? ait_storage_bytes(t->storage) : 0; }
 
+static size_t route_bytes(const ait_session *s, uint32_t index) {
+  const ait_model_route *code = &s->model->routes[index];
+  const ait_session_route *route = &s->routes[index];
+  size_t bytes = 0;
+  for (uint32_t i = 0; code->plan && i < code->plan->step_count; ++i) {
+    const ait_backend *b = code->steps[i].backend;
+    if (b->instance_bytes) bytes += b->instance_bytes(route->steps[i].instance);
+  }
+  for (uint32_t c = 0; c < route->commit_count; ++c) bytes += held(&route->commits[c].copy);
+  return bytes;
+}
+
 size_t ait_session_bytes(const ait_session *s) {
   size_t bytes = 0;
-  for (uint32_t i = 0; i < s->model->plan->step_count; ++i) {
-    const ait_backend *b = s->model->steps[i].backend;
-    if (b->instance_bytes) bytes += b->instance_bytes(s->steps[i].instance);
-  }
+  for (uint32_t r = 0; r < s->model->route_count; ++r) bytes += route_bytes(s, r);
   for (size_t g = 0; g < s->model->group_count; ++g) bytes += s->model->groups[g].bytes * (s->shadows ? 2 : 1);
   for (uint32_t k = 0; k < s->model->output_count; ++k) bytes += held(&s->results[k].scratch);
-  for (uint32_t c = 0; c < s->commit_count; ++c) bytes += held(&s->commits[c].copy);
   for (uint32_t i = 0; i < s->model->input_count; ++i) bytes += held(&s->input_copies[i]);
   return bytes;
 }

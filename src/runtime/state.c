@@ -139,8 +139,11 @@ static ait_status group_states(ait_model *m) {
 
 static size_t most_states(const ait_model *m) {
   size_t n = (size_t)m->region->input_count + m->region->output_count;
-  for (uint32_t s = 0; s < m->plan->step_count; ++s)
-    n += (size_t)m->steps[s].plan->region->input_count + m->steps[s].plan->region->output_count;
+  for (uint32_t r = 0; r < m->route_count; ++r) {
+    const ait_model_route *route = &m->routes[r];
+    for (uint32_t s = 0; route->plan && s < route->plan->step_count; ++s)
+      n += (size_t)route->steps[s].plan->region->input_count + route->steps[s].plan->region->output_count;
+  }
   return n;
 }
 
@@ -151,8 +154,15 @@ ait_status ait_model_find_states(ait_model *m) {
   m->states = AIT_ARENA_ARRAY(&m->arena, ait_model_state, most_states(m));
   if (!m->states) AIT_GOTO(AIT_OOM());
   AIT_GOTO(add_states(m, &names, m->region, true));
-  for (uint32_t s = 0; s < m->plan->step_count; ++s) AIT_GOTO(add_states(m, &names, m->steps[s].plan->region, false));
-  for (uint32_t s = 0; s < m->plan->step_count; ++s) AIT_GOTO(fill_step(m, &names, &m->steps[s]));
+  for (uint32_t r = 0; r < m->route_count; ++r) {
+    const ait_model_route *route = &m->routes[r];
+    for (uint32_t s = 0; route->plan && s < route->plan->step_count; ++s)
+      AIT_GOTO(add_states(m, &names, route->steps[s].plan->region, false));
+  }
+  for (uint32_t r = 0; r < m->route_count; ++r) {
+    const ait_model_route *route = &m->routes[r];
+    for (uint32_t s = 0; route->plan && s < route->plan->step_count; ++s) AIT_GOTO(fill_step(m, &names, &route->steps[s]));
+  }
   AIT_GOTO(group_states(m));
 cleanup:
   ait_map_deinit(&names);

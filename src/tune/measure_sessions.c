@@ -56,6 +56,31 @@ static void put_lane(ait_text *t, const lane *l, const lane *first_lane, uint32_
   ait_put_double(t, &first, "time_over_first_high", ratio.high);
 }
 
+/* Where runs went, with a plan that has buckets: those of warming up count, too. */
+static ait_status put_buckets(ait_text *t, const ait_session *session) {
+  ait_allocator a = ait_allocator_default();
+  size_t n = ait_session_buckets(session, NULL, 0);
+  if (n < 2) return AIT_OK;
+  ait_bucket_info *list = ait_alloc(a, n * sizeof *list, _Alignof(ait_bucket_info));
+  if (!list) return AIT_OOM();
+  ait_session_buckets(session, list, n);
+  ait_text_printf(t, ", \"buckets\": [");
+  for (size_t i = 0; i < n; ++i) {
+    bool first = true;
+    ait_text_printf(t, "%s{", i ? ", " : "");
+    ait_put_string(t, &first, "sizes", list[i].sizes);
+    ait_put_string(t, &first, "backend", list[i].backend);
+    ait_put_int(t, &first, "threads", list[i].threads);
+    ait_put_bool(t, &first, "own_plan", list[i].own_plan);
+    if (*list[i].why_not) ait_put_string(t, &first, "why_not", list[i].why_not);
+    ait_put_int(t, &first, "runs", (int64_t)list[i].runs);
+    ait_text_printf(t, "}");
+  }
+  ait_text_printf(t, "]");
+  ait_free(a, list, n * sizeof *list);
+  return AIT_OK;
+}
+
 static ait_status bench(const ait_bench_entry *entries, size_t count, double min_seconds, lane *lanes, double *times, ait_text *t) {
   ait_allocator a = ait_allocator_default();
   uint32_t rounds = 0, dropped = 0;
@@ -70,6 +95,7 @@ static ait_status bench(const ait_bench_entry *entries, size_t count, double min
   for (size_t k = 0; status == AIT_OK && k < count; ++k) {
     ait_text_printf(t, "%s\n  {", k ? "," : "");
     put_lane(t, &lanes[k], &lanes[0], rounds, times + count * MAX_ROUNDS);
+    status = put_buckets(t, entries[k].session);
     ait_text_printf(t, "}");
   }
   ait_text_printf(t, "]}\n");
