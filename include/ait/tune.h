@@ -47,6 +47,7 @@ typedef struct ait_tune_options {
   bool append;                        /* OUT_PATH exists and holds this model: its plans stay, and the new one joins them */
   bool embed_samples;                 /* the samples go into the file, as samples/<call>/<input>.npy; else nothing of the data does */
   const char *sign_key;               /* signs the result, as ait_sign; NULL: not signed */
+  const char *call_json;              /* into the manifest under "call": how callers pass arguments (docs/python-pipelines.md); or NULL */
 } ait_tune_options;
 AIT_API void ait_tune_options_init(ait_tune_options *options);
 

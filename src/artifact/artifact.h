@@ -101,6 +101,7 @@ typedef struct ait_artifact_content {
   const ait_plan *plans;
   size_t plan_count;
   const char *report_json; /* tuner's record: goes into the manifest under "tuning"; NULL: none */
+  const char *call_json;   /* how callers pass arguments and get results: into the manifest under "call"; NULL: nothing is known */
   const char *producer;    /* "torch 2.13.0" */
   const char *model_name;
   const struct ait_private_key *signer; /* NULL: not signed */
@@ -137,6 +138,8 @@ ait_status ait_artifact_copy_entry(ait_artifact_writer *w, const ait_artifact *f
 const char *ait_artifact_manifest(const ait_artifact *artifact); /* NUL-terminated JSON */
 /* The file's report of its tuning, NUL-terminated, from the artifact's arena: for one thread at a time. *out NULL: there is none. */
 ait_status ait_artifact_report(ait_artifact *artifact, const char **out) AIT_MUST_USE;
+/* What the file says of its call, in the same way. */
+ait_status ait_artifact_call(ait_artifact *artifact, const char **out) AIT_MUST_USE;
 const char *ait_artifact_model_name(const ait_artifact *artifact);
 const char *ait_artifact_producer(const ait_artifact *artifact);
 const ait_region *ait_artifact_region(const ait_artifact *artifact);

@@ -144,6 +144,7 @@ static void test_plan_report(void **state) {
   ait_artifact_extra extra = {"samples/0/0.npy", "sample", 6};
   ait_artifact_content content = {
       .portable = &r, .weights = weights, .plans = plans, .plan_count = 2, .report_json = "[2]", .extras = &extra, .extra_count = 1};
+  content.call_json = "{\"in\": [\"x\"]}";
   ok(ait_artifact_write(heap(), FILE_A, &content));
   ait_artifact *f;
   const char *report;
@@ -157,8 +158,13 @@ static void test_plan_report(void **state) {
   assert_null(ait_artifact_plan(f, 1)->report);
   ok(ait_artifact_report(f, &report));
   assert_string_equal(report, "[2]");
+  ok(ait_artifact_call(f, &report));
+  assert_string_equal(report, "{\"in\": [\"x\"]}");
   assert_memory_equal(ait_artifact_entry(f, "samples/0/0.npy", &size), "sample", 6);
   ait_artifact_release(f);
+  content.call_json = "{";
+  refused(ait_artifact_write(heap(), FILE_B, &content), "the description of the call is not JSON");
+  content.call_json = NULL;
   plans[1].report = "{\"a\": ";
   plans[1].report_size = 6;
   refused(ait_artifact_write(heap(), FILE_B, &content), "the tuning report is not JSON");

@@ -200,16 +200,20 @@ static void cpu_needed(const scribe *s, uint64_t features) {
   ait_text_printf(s->out, "]");
 }
 
-/* The report is the caller's text; here it only must be JSON. */
-static ait_status tuning(const scribe *s, const char *before, const char *report, size_t size) {
+/* A text of the caller's that only must be JSON. */
+static ait_status given_json(const scribe *s, const char *before, const char *key, const char *what, const char *json, size_t size) {
   ait_json_reader r;
-  ait_json_read_init(&r, report, size);
+  ait_json_read_init(&r, json, size);
   ait_json_read_skip(&r);
   ait_json_read_end(&r);
-  if (r.failed) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the tuning report is not JSON");
-  ait_text_printf(s->out, "%s\"tuning\": ", before);
-  ait_text_append(s->out, report, size);
+  if (r.failed) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the %s is not JSON", what);
+  ait_text_printf(s->out, "%s\"%s\": ", before, key);
+  ait_text_append(s->out, json, size);
   return AIT_OK;
+}
+
+static ait_status tuning(const scribe *s, const char *before, const char *report, size_t size) {
+  return given_json(s, before, "tuning", "tuning report", report, size);
 }
 
 /* What a plan, or the plan of a bucket of it, does. */
@@ -308,7 +312,8 @@ static ait_status all(const scribe *s, const char *graph_sha256) {
   states(s);
   weights_summary(s);
   AIT_TRY(plans(s));
-  const char *report = s->content->report_json;
+  const char *call = s->content->call_json, *report = s->content->report_json;
+  if (call) AIT_TRY(given_json(s, ",\n  ", "call", "description of the call", call, strlen(call)));
   if (report) AIT_TRY(tuning(s, ",\n  ", report, strlen(report)));
   ait_text_printf(s->out, "\n}\n");
   return s->out->failed ? AIT_OOM() : AIT_OK;
