@@ -268,7 +268,8 @@ typedef struct ait_backend {
   void (*instance_destroy)(void *instance);
   void (*unload)(void *loaded);
   size_t (*instance_bytes)(const void *instance); /* planned memory now held; may be NULL */
-  bool blob_is_code; /* blobs hold machine code: from a file they are loaded only when a trusted key has signed it */
+  bool blob_is_whole; /* load goes by the blob and the weights alone, not by options: equal blobs are equal plans */
+  bool blob_is_code;  /* blobs hold machine code: from a file they are loaded only when a trusted key has signed it */
 } ait_backend;
 
 /* ---- other people's engines ----------------------------------------------------------------------------------------------------------

@@ -48,6 +48,8 @@ typedef struct ait_tune_options {
   bool embed_samples;                 /* the samples go into the file, as samples/<call>/<input>.npy; else nothing of the data does */
   const char *sign_key;               /* signs the result, as ait_sign; NULL: not signed */
   const char *call_json;              /* into the manifest under "call": how callers pass arguments (docs/python-pipelines.md); or NULL */
+  bool from_record;                   /* decides from the record alone; what is not in it is an error (unavailable). Nothing is measured */
+  uint64_t seed;                      /* of the order in which finalists are called; in the report */
 } ait_tune_options;
 AIT_API void ait_tune_options_init(ait_tune_options *options);
 

@@ -45,10 +45,14 @@ static void on_progress(void *ctx, const ait_tune_progress *p) {
 /* ---- options ---------------------------------------------------------------------------------------------------------------------*/
 static int parse_options(const cli_args *args, ait_tune_options *o, char *record, size_t record_size, char *names, size_t names_size,
                          const char **backends, const char **modules) {
-  int64_t threads;
+  int64_t threads, seed;
   ait_tune_options_init(o);
-  if (!cli_int(args, "threads", 1, 1024, 0, &threads) || !cli_double(args, "budget", 60, &o->budget_seconds)) return CLI_USAGE;
+  if (!cli_int(args, "threads", 1, 1024, 0, &threads) || !cli_int(args, "seed", 0, INT64_MAX, 0, &seed) ||
+      !cli_double(args, "budget", 60, &o->budget_seconds))
+    return CLI_USAGE;
   o->threads = (int32_t)threads;
+  o->seed = (uint64_t)seed;
+  o->from_record = cli_flag(args, "from-record");
   o->strategy = cli_option(args, "strategy");
   o->regions = cli_option(args, "regions");
   const char *module;

@@ -25,7 +25,8 @@ typedef struct ait_trial_result {
   char reason[AIT_REASON_SIZE];
   double build_seconds, load_seconds, worst_error, max_abs, snr_db;
   uint64_t blob_bytes, plan_bytes;
-  uint32_t dropped; /* measurements in which the thread was descheduled */
+  uint64_t plan_hash; /* equal plans have equal ones; 0: a backend does not promise that its blob says all */
+  uint32_t dropped;   /* measurements in which the thread was descheduled */
   uint32_t sample_count;
   double samples[AIT_TRIAL_SAMPLES]; /* seconds of one call */
 } ait_trial_result;
@@ -42,6 +43,7 @@ typedef struct ait_candidate {
   char version[64];              /* of the backend: trials of another one are not reused */
   char missing[AIT_REASON_SIZE]; /* why the backend is not here; "": it is */
   ait_trial_result result;
+  uint32_t rounds;    /* times that it was measured, each twice as long as the one before */
   double median;      /* seconds; 0 when not valid */
   double score;       /* what the objective ranks it by, less is better; 0: the median */
   const char *barred; /* why it cannot win though it is valid; NULL: it can */
@@ -68,13 +70,17 @@ typedef struct ait_trial_context {
   const ait_region *region; /* of raw */
   const ait_tune_cases *cases;
   const ait_tune_options *options;
-  void (*idle)(void *ctx); /* called some times a second while a child runs */
+  const ait_candidates *tried; /* a plan that one of them has, too, is not measured again (its outcome: skipped); may be NULL */
+  void (*idle)(void *ctx);     /* called some times a second while a child runs */
   void *idle_ctx;
 } ait_trial_context;
 
 /* Builds, checks and measures for about `seconds`. Whatever the child does, this returns; the only error is cancelled. */
 ait_status ait_trial_run(const ait_trial_context *context, const ait_candidate *candidate, double seconds,
                          ait_trial_result *out) AIT_MUST_USE;
+/* Builds and measures a candidate that was found valid: outcome and samples only. */
+ait_status ait_trial_again(const ait_trial_context *context, const ait_candidate *candidate, double seconds,
+                           ait_trial_result *out) AIT_MUST_USE;
 
 /* Seconds of each part of a mixed candidate that keeps its cuts, in a child as well. */
 enum { AIT_TRIAL_PARTS = 24 };

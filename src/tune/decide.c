@@ -1,5 +1,7 @@
 #include "tune/decide.h"
 
+#include <math.h>
+
 /* Finalists beyond the baseline: those within this factor of the best median of the first round. */
 static const double within = 1.25;
 
@@ -11,27 +13,55 @@ static bool may_win(const ait_candidates *list, const ait_decision *d, uint32_t 
   return !list->items[d->finalists[k]].barred && !(d->pinned && d->finalists[k] == d->baseline);
 }
 
-void ait_decide_finalists(const ait_candidates *list, ait_decision *d) {
-  d->winner = d->baseline = -1;
-  d->finalist_count = 0;
+static bool is_finalist(const ait_decision *d, int32_t i) {
+  for (uint32_t k = 0; k < d->finalist_count; ++k)
+    if (d->finalists[k] == i) return true;
+  return false;
+}
+
+/* The best that `take` accepts and that is no finalist yet; -1: none. */
+static int32_t best_of(const ait_candidates *list, const ait_decision *d, bool (*take)(const ait_candidate *c)) {
+  int32_t best = -1;
   for (size_t i = 0; i < list->count; ++i) {
     const ait_candidate *c = &list->items[i];
-    if (c->baseline && c->median > 0 && (d->baseline < 0 || c->median < list->items[d->baseline].median)) d->baseline = (int32_t)i;
+    if (c->median <= 0 || !take(c) || is_finalist(d, (int32_t)i)) continue;
+    if (best < 0 || score_of(c) < score_of(&list->items[best])) best = (int32_t)i;
   }
+  return best;
+}
+
+static bool is_single(const ait_candidate *c) { return !c->baseline && !c->mix && !c->barred; }
+static bool is_any(const ait_candidate *c) { return !c->barred; }
+
+/* By its time, whatever the objective ranks. */
+static int32_t fastest_baseline(const ait_candidates *list) {
+  int32_t best = -1;
+  for (size_t i = 0; i < list->count; ++i) {
+    const ait_candidate *c = &list->items[i];
+    if (c->baseline && c->median > 0 && (best < 0 || c->median < list->items[best].median)) best = (int32_t)i;
+  }
+  return best;
+}
+
+void ait_decide_finalists(const ait_candidates *list, ait_decision *d) {
+  d->winner = -1;
+  d->finalist_count = 0;
+  d->baseline = fastest_baseline(list);
+  d->single = best_of(list, d, is_single);
   if (d->baseline >= 0) d->finalists[d->finalist_count++] = d->baseline;
-  double best = 0;
-  while (d->finalist_count < AIT_CONTEST_MAX) {
-    int32_t next = -1;
-    for (size_t i = 0; i < list->count; ++i) {
-      bool chosen = list->items[i].median <= 0 || list->items[i].barred;
-      for (uint32_t k = 0; k < d->finalist_count; ++k) chosen |= d->finalists[k] == (int32_t)i;
-      if (!chosen && (next < 0 || score_of(&list->items[i]) < score_of(&list->items[next]))) next = (int32_t)i;
-    }
-    if (next < 0) return;
-    if (best == 0) best = score_of(&list->items[next]);
-    if (score_of(&list->items[next]) > within * best) return;
+  int32_t best = best_of(list, d, is_any);
+  if (d->single >= 0) d->finalists[d->finalist_count++] = d->single;
+  for (int32_t next; d->finalist_count < AIT_CONTEST_MAX && (next = best_of(list, d, is_any)) >= 0;) {
+    if (score_of(&list->items[next]) > within * score_of(&list->items[best])) return;
     d->finalists[d->finalist_count++] = next;
   }
+}
+
+double ait_noise_floor(const ait_stats *ratio, uint32_t rounds) {
+  if (ratio->count == 0 || ratio->median <= 0) return 0;
+  double systematic = fabs(ratio->median - 1), interval = fmax(1 - ratio->low, ratio->high - 1);
+  if (rounds > ratio->count) interval *= sqrt((double)ratio->count / rounds);
+  return fmax(systematic, interval);
 }
 
 static bool simpler(const ait_candidates *list, int32_t a, int32_t b) {
@@ -43,17 +73,19 @@ static bool simpler(const ait_candidates *list, int32_t a, int32_t b) {
 void ait_decide_winner(const ait_candidates *list, ait_decision *d) {
   double scratch[AIT_CONTEST_ROUNDS];
   const ait_contest *c = &d->contest;
-  uint32_t fastest = UINT32_MAX, winner;
+  uint32_t first = UINT32_MAX, winner;
+  d->floor = d->has_noise ? ait_noise_floor(&d->noise_ratio, c->rounds) : 0;
   for (uint32_t k = 0; k < d->finalist_count; ++k) {
     memcpy(scratch, &c->times[k * AIT_CONTEST_ROUNDS], c->rounds * sizeof *scratch);
     d->medians[k] = ait_stats_of(scratch, c->rounds);
     if (!may_win(list, d, k)) continue;
-    if (fastest == UINT32_MAX || d->medians[k].median < d->medians[fastest].median) fastest = k;
+    if (first == UINT32_MAX || d->medians[k].median < d->medians[first].median) first = k;
   }
-  winner = fastest;
+  winner = first;
   for (uint32_t k = 0; k < d->finalist_count; ++k) {
-    ait_stats ratio = ait_stats_ratio(&c->times[k * AIT_CONTEST_ROUNDS], &c->times[fastest * AIT_CONTEST_ROUNDS], c->rounds, scratch);
-    d->tie[k] = k == fastest || ratio.low <= 1.01; /* slower by less than 1 %, or not surely slower: within noise */
+    ait_stats ratio = ait_stats_ratio(&c->times[k * AIT_CONTEST_ROUNDS], &c->times[first * AIT_CONTEST_ROUNDS], c->rounds, scratch);
+    /* slower by less than 1 %, not surely slower, or no further apart than equal plans are here: within noise */
+    d->tie[k] = k == first || ratio.low <= 1.01 || ratio.median <= 1 + d->floor;
     if (!may_win(list, d, k)) d->tie[k] = false;
     if (d->tie[k] && simpler(list, d->finalists[k], d->finalists[winner])) winner = k;
   }
@@ -62,6 +94,8 @@ void ait_decide_winner(const ait_candidates *list, ait_decision *d) {
   d->winner = d->finalists[winner];
   for (uint32_t k = 0; k < d->finalist_count; ++k) {
     d->against_winner[k] = ait_stats_ratio(&c->times[k * AIT_CONTEST_ROUNDS], &c->times[winner * AIT_CONTEST_ROUNDS], c->rounds, scratch);
+    if (d->finalists[k] == d->single)
+      d->over_single = ait_stats_ratio(&c->times[winner * AIT_CONTEST_ROUNDS], &c->times[k * AIT_CONTEST_ROUNDS], c->rounds, scratch);
     if (d->finalists[k] != d->baseline) continue;
     d->speedup = d->against_winner[k].median;
     d->speedup_low = d->against_winner[k].low;

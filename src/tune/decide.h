@@ -7,6 +7,7 @@
 
 typedef struct ait_decision {
   int32_t winner, baseline; /* candidate indices; -1: none is valid */
+  int32_t single;           /* the best plan of one backend that is not the baseline: the winner must not be slower; -1: none is valid */
   int32_t finalists[AIT_CONTEST_MAX];
   uint32_t finalist_count;
   ait_contest contest; /* finalists in turn: the evidence */
@@ -18,12 +19,21 @@ typedef struct ait_decision {
   ait_stats against_winner[AIT_CONTEST_MAX]; /* time / winner's time, paired by round */
   bool tie[AIT_CONTEST_MAX];                 /* within noise of the fastest */
   double speedup, speedup_low, speedup_high; /* baseline's time / winner's; 0: no baseline */
+  ait_stats over_single;                     /* winner's time / single's; count 0: no single */
+  /* The baseline against itself, before anything else: how far two equal plans seem apart here. */
+  bool has_noise, noise_reused;
+  ait_contest noise;
+  ait_stats noise_ratio;
+  double floor; /* ratios of medians up to 1 + floor are ties; 0: not known */
 } ait_decision;
 
-/* The fastest valid candidates and the baseline, for the contest. */
+/* What an A/A contest says about a contest of `rounds` rounds: its systematic part, and its interval scaled to as many rounds. */
+double ait_noise_floor(const ait_stats *ratio, uint32_t rounds);
+
+/* The baseline, the best single plan, and the fastest of the others, for the contest. */
 void ait_decide_finalists(const ait_candidates *list, ait_decision *d);
-/* From the contest: the chosen one where the objective has chosen, else the fastest median; among those within noise of it, the simplest:
- * fewest threads, then earliest in the list. */
+/* From the contest: the chosen one where the objective has chosen, else the fastest median; among those within noise of it (the A/A floor,
+ * or their own interval), the simplest: fewest threads, then earliest in the list. */
 void ait_decide_winner(const ait_candidates *list, ait_decision *d);
 
 #endif

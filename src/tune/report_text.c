@@ -54,10 +54,26 @@ static void verdict(ait_text *t, struct json_object *o) {
     ait_text_printf(t, "%.2f times as fast as the baseline, %s\n  (95 %%: %.2f to %.2f; %s rounds)\n", number_of(o, "speedup"),
                     text_of(o, "baseline"), number_of(o, "speedup_low"), number_of(o, "speedup_high"),
                     text_of(get(o, "contest"), "rounds"));
+  if (*text_of(o, "best_single") && strcmp(text_of(o, "best_single"), text_of(o, "winner")))
+    ait_text_printf(t, "%.2f times as fast as the best plan of one backend, %s\n  (95 %%: %.2f to %.2f)\n",
+                    1 / number_of(o, "time_over_single"), text_of(o, "best_single"), 1 / number_of(o, "time_over_single_high"),
+                    1 / number_of(o, "time_over_single_low"));
   for (size_t i = 0; members && i < json_object_array_length(members); ++i) {
     struct json_object *m = json_object_array_get_idx(members, i);
     if (json_object_get_boolean(get(m, "tie")) && strcmp(text_of(m, "name"), text_of(o, "winner")))
       ait_text_printf(t, "within noise of it: %s; the simpler one was kept\n", text_of(m, "name"));
+  }
+}
+
+/* How far all that can be trusted. */
+static void trust(ait_text *t, struct json_object *o) {
+  struct json_object *noise = get(o, "noise"), *warnings = get(get(o, "machine"), "warnings");
+  if (json_object_get_boolean(get(noise, "measured")))
+    ait_text_printf(t, "noise: two equal plans differ here by up to %.1f %%\n", 100 * number_of(noise, "floor"));
+  for (size_t i = 0; warnings && i < json_object_array_length(warnings); ++i) {
+    const char *text = json_object_get_string(json_object_array_get_idx(warnings, i));
+    ait_text_printf(t, "warning: while measuring,\n  %.77s\n", text);
+    if (strlen(text) > 77) ait_text_printf(t, "  %.77s\n", text + 77);
   }
 }
 
@@ -78,6 +94,7 @@ ait_status ait_report_text(const char *report, char **out) {
   check_rows(&t, get(o, "checks"));
   ait_text_printf(&t, "\n");
   verdict(&t, o);
+  trust(&t, o);
   json_object_put(o);
   return ait_put_finish(&t, out);
 }

@@ -63,6 +63,45 @@ static ait_status open_runner(const ait_trial_context *x, ait_model *model, int3
   return r->outputs ? ait_session_create(model, &so, &r->session) : AIT_OOM();
 }
 
+static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
+  AIT_TRY(ait_stopwatch_warm_up(&r->watch));
+  double end = ait_clock_seconds() + seconds;
+  do {
+    bool clean;
+    double t;
+    AIT_TRY(ait_stopwatch_measure(&r->watch, &t, &clean));
+    if (clean || out->dropped >= 4 * (out->sample_count + 1))
+      out->samples[out->sample_count++] = t; /* a busy machine: better noisy than nothing */
+    else ++out->dropped;
+  } while (out->sample_count < AIT_TRIAL_SAMPLES && (ait_clock_seconds() < end || out->sample_count == 0));
+  return AIT_OK;
+}
+
+/* ---- plans that are the same ---------------------------------------------------------------------------------------------------------*/
+/* Where every backend promises that blob and weights say all, equal blobs run equally. */
+static uint64_t plan_hash(const ait_plan *plan) {
+  uint64_t h = (uint64_t)plan->threads;
+  for (uint32_t i = 0; i < plan->step_count; ++i) {
+    const ait_plan_step *s = &plan->steps[i];
+    const ait_backend *b = ait_backend_find(s->backend);
+    if (!b || !b->blob_is_whole) return 0;
+    h = ait_hash(s->backend, strlen(s->backend), h);
+    h = ait_hash(s->blob.data, s->blob.size, h);
+  }
+  return h;
+}
+
+static bool has_twin(const ait_trial_context *x, const ait_candidate *c, ait_trial_result *out) {
+  for (size_t i = 0; x->tried && out->plan_hash && i < x->tried->count; ++i) {
+    const ait_candidate *other = &x->tried->items[i];
+    if (other == c || other->median <= 0 || other->result.plan_hash != out->plan_hash) continue;
+    out->outcome = AIT_OUTCOME_SKIPPED;
+    snprintf(out->reason, sizeof out->reason, "the same plan as '%.200s'", other->name);
+    return true;
+  }
+  return false;
+}
+
 static ait_status try_candidate(const ait_trial_context *x, const ait_candidate *c, double seconds, ait_trial_result *out) {
   ait_built built;
   runner r;
@@ -71,6 +110,8 @@ static ait_status try_candidate(const ait_trial_context *x, const ait_candidate 
   AIT_TRY(ait_built_create(x, c, &built));
   out->build_seconds = ait_clock_seconds() - start;
   for (uint32_t i = 0; i < built.plan.step_count; ++i) out->blob_bytes += built.plan.steps[i].blob.size;
+  out->plan_hash = plan_hash(&built.plan);
+  if (has_twin(x, c, out)) return AIT_OK;
   start = ait_clock_seconds();
   AIT_TRY(open_runner(x, built.model, c->threads, &r));
   out->load_seconds = ait_clock_seconds() - start;
@@ -82,16 +123,7 @@ static ait_status try_candidate(const ait_trial_context *x, const ait_candidate 
   snprintf(out->reason, sizeof out->reason, "%s", error.reason);
   if (!error.pass) return AIT_OK;
   AIT_TRY(ait_session_reset(r.session));
-  AIT_TRY(ait_stopwatch_warm_up(&r.watch));
-  double end = ait_clock_seconds() + seconds;
-  do {
-    bool clean;
-    double t;
-    AIT_TRY(ait_stopwatch_measure(&r.watch, &t, &clean));
-    if (clean || out->dropped >= 4 * (out->sample_count + 1))
-      out->samples[out->sample_count++] = t; /* a busy machine: better noisy than nothing */
-    else ++out->dropped;
-  } while (out->sample_count < AIT_TRIAL_SAMPLES && (ait_clock_seconds() < end || out->sample_count == 0));
+  AIT_TRY(measure(&r, seconds, out));
   out->plan_bytes = ait_session_bytes(r.session);
   return AIT_OK; /* the process ends: nothing is released */
 }
@@ -205,16 +237,36 @@ static void trial_child(const job *j, void *out) {
   snprintf(r->reason, sizeof r->reason, "%s", ait_status_message(status));
 }
 
-ait_status ait_trial_run(const ait_trial_context *x, const ait_candidate *candidate, double seconds, ait_trial_result *out) {
+static void again_child(const job *j, void *out) {
+  ait_trial_result *r = out;
+  ait_built built;
+  runner run;
+  ait_status status = ait_built_create(j->x, j->candidates[0], &built);
+  if (status == AIT_OK) status = open_runner(j->x, built.model, j->candidates[0]->threads, &run);
+  if (status == AIT_OK) status = measure(&run, j->seconds, r);
+  r->outcome = status == AIT_OK ? AIT_OUTCOME_VALID : outcome_of(status);
+  if (status != AIT_OK) snprintf(r->reason, sizeof r->reason, "%s", ait_status_message(status));
+}
+
+static ait_status run_trial(const ait_trial_context *x, const ait_candidate *candidate, double seconds,
+                            void (*run)(const job *j, void *out), ait_trial_result *out) {
   *out = (ait_trial_result){0};
   char reason[AIT_REASON_SIZE];
-  job j = {.x = x, .candidates = &candidate, .count = 1, .seconds = seconds, .run = trial_child, .out = out, .out_size = sizeof *out};
+  job j = {.x = x, .candidates = &candidate, .count = 1, .seconds = seconds, .run = run, .out = out, .out_size = sizeof *out};
   ait_outcome failure;
   AIT_TRY(run_alone(&j, x->options->trial_seconds, &failure, reason));
   if (failure == AIT_OUTCOME_NONE) return AIT_OK;
   *out = (ait_trial_result){.outcome = failure};
   memcpy(out->reason, reason, sizeof reason);
   return AIT_OK;
+}
+
+ait_status ait_trial_run(const ait_trial_context *x, const ait_candidate *candidate, double seconds, ait_trial_result *out) {
+  return run_trial(x, candidate, seconds, trial_child, out);
+}
+
+ait_status ait_trial_again(const ait_trial_context *x, const ait_candidate *candidate, double seconds, ait_trial_result *out) {
+  return run_trial(x, candidate, seconds, again_child, out);
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------------------------*/
@@ -261,6 +313,23 @@ ait_status ait_trial_measure_parts(const ait_trial_context *x, const ait_candida
 }
 
 /* ---- contest ---------------------------------------------------------------------------------------------------------------------*/
+/* splitmix64 (Steele, Lea, Flood 2014). */
+static uint64_t next_random(uint64_t *state) {
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+
+/* Nobody always goes first, and what repeats on the machine does not meet the same member each time. */
+static void shuffle(uint32_t *order, uint32_t count, uint64_t *state) {
+  for (uint32_t i = count; i > 1; --i) {
+    uint32_t k = (uint32_t)(next_random(state) % i), other = order[i - 1];
+    order[i - 1] = order[k];
+    order[k] = other;
+  }
+}
+
 static ait_status contest(const job *j, ait_contest *out) {
   ait_built built[AIT_CONTEST_MAX];
   runner r[AIT_CONTEST_MAX];
@@ -270,13 +339,17 @@ static ait_status contest(const job *j, ait_contest *out) {
     AIT_TRY(open_runner(j->x, built[k].model, j->candidates[k]->threads, &r[k]));
     AIT_TRY(ait_stopwatch_warm_up(&r[k].watch));
   }
+  uint32_t order[AIT_CONTEST_MAX];
+  uint64_t state = j->x->options->seed;
+  for (uint32_t k = 0; k < j->count; ++k) order[k] = k;
   double end = ait_clock_seconds() + j->seconds;
   out->count = j->count;
   do { /* a round counts when no member of it was disturbed */
     double times[AIT_CONTEST_MAX];
     bool clean = true;
+    shuffle(order, j->count, &state);
     for (uint32_t i = 0; i < j->count; ++i) {
-      uint32_t k = (i + out->rounds) % j->count; /* nobody always goes first */
+      uint32_t k = order[i];
       bool one;
       *j->at_work = k;
       AIT_TRY(ait_stopwatch_measure(&r[k].watch, &times[k], &one));

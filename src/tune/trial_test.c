@@ -323,7 +323,8 @@ static void tuning_survives_them_all(void **state) {
     }
     struct json_object *c = candidate_named(report, "t-late");
     assert_string_equal(text_of(c, "outcome"), "crashed");
-    assert_non_null(strstr(text_of(c, "reason"), "in the final contest"));
+    const char *reason = text_of(c, "reason"); /* its second session is in a later measurement or in the contest */
+    if (!strstr(reason, "in the final contest") && !strstr(reason, "when measured again")) fail_msg("%s", reason);
     const char *winner = text_of(report, "winner");
     assert_true(!strcmp(winner, "t-honest threads=1") || !strcmp(winner, "eager threads=1"));
     assert_int_equal(access(out, R_OK), 0);

@@ -30,6 +30,11 @@ static void idle(void *ctx) { ait_tuner_tell(ctx, NULL); }
 
 bool ait_tuner_cancelled(const ait_tuner *t) { return t->options.cancel && *t->options.cancel; }
 
+double ait_tuner_left(const ait_tuner *t, double share) {
+  double budget = t->options.budget_seconds, evidence = 0.15 * budget < 2 ? 0.15 * budget : 2;
+  return share * (budget - evidence) - (ait_clock_seconds() - t->start);
+}
+
 /* ---- keys ------------------------------------------------------------------------------------------------------------------------*/
 /* Everything that a trial's result depends on but the candidate itself. */
 static ait_status make_key(ait_tuner *t) {
@@ -94,14 +99,20 @@ static ait_status run(ait_tuner *t, const char *model_path, const char *out_path
   AIT_TRY(make_key(t));
   t->start = ait_clock_seconds();
   AIT_TRY(ait_tuner_recall_oracle(t));
-  t->x = (ait_trial_context){.raw = t->raw, .region = t->region, .cases = &t->cases, .options = &t->options, .idle = idle, .idle_ctx = t};
+  ait_watch_start(&t->watch);
+  t->x = (ait_trial_context){
+      .raw = t->raw, .region = t->region, .cases = &t->cases, .options = &t->options, .tried = &t->list, .idle = idle, .idle_ctx = t};
+  ait_tuner_recall_finished(t);
+  AIT_TRY(ait_tuner_measure_noise(t));
   AIT_TRY(ait_tuner_try_all(t));
   AIT_TRY(ait_tuner_try_mixed(t));
+  ait_tuner_remember_finished(t);
   AIT_TRY(ait_tuner_decide(t));
+  ait_tuner_end_watch(t);
   AIT_TRY(ait_tuner_gather_evidence(t));
   ait_text report;
   ait_text_init(&report, ait_allocator_default());
-  ait_status status = ait_report_json(&t->x, &t->objective, &t->list, t->decision, &t->evidence, &report);
+  ait_status status = ait_report_json(&t->x, &t->objective, &t->list, t->decision, &t->evidence, &t->watch.result, &report);
   t->phase = "seal";
   ait_tuner_tell(t, NULL);
   if (status == AIT_OK && t->decision->winner >= 0 && out_path)

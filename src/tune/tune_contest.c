@@ -17,6 +17,15 @@ static void disqualify(ait_tuner *t) {
   ait_tuner_tell(t, line);
 }
 
+static ait_status missing_contest(const ait_tuner *t) {
+  char what[400] = "the final contest of";
+  for (uint32_t k = 0; k < t->decision->finalist_count; ++k) {
+    size_t n = strlen(what);
+    snprintf(what + n, sizeof what - n, "%s '%s'", k ? "," : "", t->list.items[t->decision->finalists[k]].name);
+  }
+  return ait_tuner_not_recorded(t, what);
+}
+
 /* *out_again: a member failed and is out; the others must meet again. */
 static ait_status hold_contest(ait_tuner *t, bool *out_again) {
   ait_decision *d = t->decision;
@@ -26,17 +35,19 @@ static ait_status hold_contest(ait_tuner *t, bool *out_again) {
   for (uint32_t k = 0; k < d->finalist_count; ++k) {
     members[k] = &t->list.items[d->finalists[k]];
     names = ait_hash(members[k]->name, strlen(members[k]->name), names);
+    names = ait_hash(members[k]->version, strlen(members[k]->version), names);
   }
-  snprintf(key, sizeof key, "contest-%s-%016llx", t->key, (unsigned long long)names);
+  snprintf(key, sizeof key, "contest-%s-%016llx-%llu", t->key, (unsigned long long)names, (unsigned long long)t->options.seed);
   t->phase = "contest";
   ait_tuner_tell(t, NULL);
   ait_tuner_recall(t, key, &d->contest, sizeof d->contest, &d->reused);
   d->reused = d->reused && ait_tuner_plausible_contest(&d->contest, d->finalist_count);
   if (!d->reused) {
-    double left = t->options.budget_seconds - (ait_clock_seconds() - t->start), seconds = 0.3 * t->options.budget_seconds;
-    if (seconds > left) seconds = left > 1 ? left : 1;
-    if (seconds > 5) seconds = 5;
+    if (t->options.from_record) return missing_contest(t);
+    double left = ait_tuner_left(t, 1), seconds = left > 10 ? 10 : left;
+    if (seconds < 1) seconds = t->options.budget_seconds < 10 ? 0.1 * t->options.budget_seconds : 1;
     AIT_TRY(ait_contest_run(&t->x, members, d->finalist_count, seconds, &d->contest));
+    ait_tuner_measured(t);
     if (d->contest.failed) return *out_again = true, disqualify(t), AIT_OK;
     ait_tuner_remember(t, key, "contest", &d->contest, sizeof d->contest);
   }

@@ -6,9 +6,13 @@
 static ait_status profile_one(ait_tuner *t, const ait_candidate *c, ait_profile *out) {
   char key[512];
   bool found;
-  snprintf(key, sizeof key, "profile-%s-%s", t->key, c->name);
+  snprintf(key, sizeof key, "profile-%s-%s-%s", t->key, c->version, c->name);
   ait_tuner_recall(t, key, out, sizeof *out, &found);
   if (found && ait_tuner_plausible_profile(out, &t->cases)) return AIT_OK;
+  if (t->options.from_record) {
+    *out = (ait_profile){.why = "the record does not hold it"};
+    return AIT_OK;
+  }
   AIT_TRY(ait_tuner_need_answers(t));
   t->current = c->name;
   ait_tuner_tell(t, NULL);
@@ -36,7 +40,7 @@ ait_status ait_tuner_gather_evidence(ait_tuner *t) {
   int32_t threads = t->list.items[both[0]].threads;
   snprintf(key, sizeof key, "roofline-%016llx-%d", (unsigned long long)t->machine, threads);
   ait_tuner_recall(t, key, &e->roofline, sizeof e->roofline, &e->has_roofline);
-  if (e->has_roofline) return AIT_OK;
+  if (e->has_roofline || t->options.from_record) return AIT_OK;
   AIT_TRY(ait_evidence_roofline(&t->x, threads, &e->roofline, &e->has_roofline));
   if (e->has_roofline) ait_tuner_remember(t, key, "roofline", &e->roofline, sizeof e->roofline);
   return AIT_OK;

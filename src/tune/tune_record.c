@@ -1,6 +1,8 @@
 /* What the tuner keeps in its record, and what it believes of it. */
 #include "tune/tuner.h"
+#include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* A record that cannot be had, or not any more, is a loss of time, not of the answer. */
 static void without_record(ait_tuner *t, ait_status status) {
@@ -12,10 +14,20 @@ static void without_record(ait_tuner *t, ait_status status) {
   t->record = NULL;
 }
 
+ait_status ait_tuner_not_recorded(const ait_tuner *t, const char *what) {
+  return ait_error_hint(ait_error(AIT_CODE_UNAVAILABLE, "record '%s' does not hold %s for this model, data, machine and build of ait",
+                                  t->options.record_path, what),
+                        "without --from-record it is measured");
+}
+
 ait_status ait_tuner_open_record(ait_tuner *t) {
-  if (!t->options.record_path) return AIT_OK;
-  ait_status status = ait_record_open(t->options.record_path, &t->record);
-  if (status == AIT_OK || ait_status_code(status) != AIT_CODE_IO) return status;
+  const char *path = t->options.record_path;
+  if (t->options.from_record && !path) return ait_error(AIT_CODE_INVALID_ARGUMENT, "deciding from a record needs a record");
+  if (t->options.from_record && access(path, F_OK) != 0)
+    return ait_error(AIT_CODE_UNAVAILABLE, "there is no record '%s': %s", path, strerror(errno));
+  if (!path) return AIT_OK;
+  ait_status status = ait_record_open(path, &t->record);
+  if (status == AIT_OK || ait_status_code(status) != AIT_CODE_IO || t->options.from_record) return status;
   without_record(t, status);
   return AIT_OK;
 }

@@ -1,7 +1,9 @@
 /* Trials of candidates, whole and mixed, with the record and the budget around them. */
 #include "tune/tune_mix.h"
 #include "tune/tuner.h"
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- trials ----------------------------------------------------------------------------------------------------------------------*/
 void ait_tuner_finished_line(const ait_candidate *c, char *out, size_t size) {
@@ -47,22 +49,28 @@ ait_status ait_tuner_recall_oracle(ait_tuner *t) {
   snprintf(key, sizeof key, "oracle-%s", t->key);
   ait_tuner_recall(t, key, &summary, sizeof summary, &found);
   if (found && ait_tune_cases_recall(&t->cases, &summary)) return AIT_OK;
+  if (t->options.from_record) return ait_tuner_not_recorded(t, "the oracle's answers");
   return ait_tuner_need_answers(t);
 }
 
 ait_status ait_tuner_try_one(ait_tuner *t, ait_candidate *c, double seconds) {
   char key[512], line[640];
+  if (c->result.outcome != AIT_OUTCOME_NONE) return AIT_OK; /* the baseline, for the noise floor */
   ait_tuner_trial_key(t, c, key);
   t->current = c->name;
   ait_tuner_recall(t, key, &c->result, sizeof c->result, &c->reused);
   c->reused = c->reused && ait_tuner_plausible_trial(&c->result);
   if (!c->reused) {
+    snprintf(line, sizeof line, "the trial of '%s'", c->name);
+    if (t->options.from_record) return ait_tuner_not_recorded(t, line);
     AIT_TRY(ait_tuner_need_answers(t));
     ait_tuner_tell(t, NULL);
     AIT_TRY(ait_trial_run(&t->x, c, seconds, &c->result));
+    ait_tuner_measured(t);
     ait_tuner_remember(t, key, c->name, &c->result, sizeof c->result);
   }
   set_median(c);
+  c->rounds = c->median > 0;
   ++t->done;
   ait_tuner_finished_line(c, line, sizeof line);
   ait_tuner_tell(t, line);
@@ -76,9 +84,9 @@ static void skip(ait_tuner *t, ait_candidate *c, const char *why) {
 }
 
 /* Default options on all threads: tried whatever the budget says, so that a small one cannot leave the baseline alone. */
-static bool ait_tuner_is_essential(const ait_tuner *t, const ait_candidate *c) { return c->threads == t->threads && !*c->options; }
+static bool is_essential(const ait_tuner *t, const ait_candidate *c) { return c->threads == t->threads && !*c->options; }
 
-static bool ait_tuner_any_valid(const ait_tuner *t) {
+static bool any_valid(const ait_tuner *t) {
   for (size_t i = 0; i < t->list.count; ++i)
     if (t->list.items[i].median > 0) return true;
   return false;
@@ -114,34 +122,145 @@ static bool comes_too_late(const ait_tuner *t, const ait_candidate *c) {
   return false;
 }
 
-static ait_status try_or_skip(ait_tuner *t, ait_candidate *c, double seconds) {
-  double budget = t->options.budget_seconds;
-  bool slow = !strcmp(c->backend->name, "reference"), recorded = is_recorded(t, c);
+static ait_status try_or_skip(ait_tuner *t, ait_candidate *c) {
+  bool slow = !strcmp(c->backend->name, "reference"), recorded = is_recorded(t, c), essential = is_essential(t, c);
   if (ait_tuner_cancelled(t)) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
   if (*c->missing) skip(t, c, c->missing);
   else if (comes_too_late(t, c)) skip(t, c, "an earlier candidate was valid, and the first wins");
-  else if (slow && ait_tuner_any_valid(t) && !t->options.backends)
-    skip(t, c, "the oracle is no contestant where another candidate is valid");
-  else if (t->finished_before && !recorded && !ait_tuner_is_essential(t, c)) skip(t, c, "the budget was used up");
-  else if (!recorded && !ait_tuner_is_essential(t, c) && ait_tuner_any_valid(t) && ait_clock_seconds() - t->start > 0.7 * budget)
+  else if (slow && any_valid(t) && !t->options.backends) skip(t, c, "the oracle is no contestant where another candidate is valid");
+  else if (!recorded && !essential && (t->finished.done || ait_tuner_left(t, 0.6) < 0) && any_valid(t))
     skip(t, c, "the budget was used up");
-  else AIT_TRY(ait_tuner_try_one(t, c, seconds));
+  else if (!recorded && !essential && t->options.from_record) skip(t, c, "the record does not hold it");
+  else AIT_TRY(ait_tuner_try_one(t, c, AIT_TRIAL_SECONDS));
   return AIT_OK;
 }
 
+/* ---- the order of the first measurements ----------------------------------------------------------------------------------------*/
+/* Default options on all threads, default options on fewer, then single knobs: those of what is fastest with its defaults come first, since
+ * the budget may not last for all. */
+static int stage_of(const ait_tuner *t, const ait_candidate *c) { return *c->options ? 2 : is_essential(t, c) ? 0 : 1; }
+
+static double default_median(const ait_tuner *t, const ait_candidate *c) {
+  for (size_t i = 0; i < t->list.count; ++i) {
+    const ait_candidate *d = &t->list.items[i];
+    if (d->backend == c->backend && d->threads == c->threads && !*d->options && !d->mix) return d->median > 0 ? d->median : INFINITY;
+  }
+  return INFINITY;
+}
+
+static ait_candidate *next_knob(const ait_tuner *t) {
+  ait_candidate *best = NULL;
+  for (size_t i = 0; i < t->list.count; ++i) {
+    ait_candidate *c = &t->list.items[i];
+    if (c->result.outcome == AIT_OUTCOME_NONE && (!best || default_median(t, c) < default_median(t, best))) best = c;
+  }
+  return best;
+}
+
+static ait_status measure_first(ait_tuner *t) {
+  for (int stage = 0; stage < 2; ++stage)
+    for (size_t i = 0; i < t->list.count; ++i)
+      if (stage_of(t, &t->list.items[i]) == stage) AIT_TRY(try_or_skip(t, &t->list.items[i]));
+  for (ait_candidate *c = next_knob(t); c; c = next_knob(t)) AIT_TRY(try_or_skip(t, c));
+  return AIT_OK;
+}
+
+/* ---- successive halving ---------------------------------------------------------------------------------------------------------*/
+/* The better half is measured again, for twice the time, until those that are left fit into the contest or the budget's share is used up.
+ */
+static int compare_medians(const void *a, const void *b) {
+  const ait_candidate *x = *(ait_candidate *const *)a, *y = *(ait_candidate *const *)b;
+  if (x->median != y->median) return x->median < y->median ? -1 : 1;
+  return x < y ? -1 : 1;
+}
+
+static void again_key(const ait_tuner *t, const ait_candidate *c, uint32_t round, char out[560]) {
+  char key[512];
+  ait_tuner_trial_key(t, c, key);
+  snprintf(out, 560, "again%u-%s", round, key);
+}
+
+static bool recall_again(ait_tuner *t, const ait_candidate *c, uint32_t round, ait_trial_result *out) {
+  char key[560];
+  bool found;
+  again_key(t, c, round, key);
+  ait_tuner_recall(t, key, out, sizeof *out, &found);
+  return found && ait_tuner_plausible_trial(out);
+}
+
+static ait_status measure_again(ait_tuner *t, ait_candidate *c, uint32_t round, double seconds) {
+  ait_trial_result r;
+  char key[560], line[640];
+  t->current = c->name;
+  if (!recall_again(t, c, round, &r)) {
+    if (ait_tuner_cancelled(t)) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
+    ait_tuner_tell(t, NULL);
+    AIT_TRY(ait_trial_again(&t->x, c, seconds, &r));
+    ait_tuner_measured(t);
+    again_key(t, c, round, key);
+    ait_tuner_remember(t, key, c->name, &r, sizeof r);
+  }
+  if (r.outcome == AIT_OUTCOME_VALID) {
+    memcpy(c->result.samples, r.samples, sizeof r.samples);
+    c->result.sample_count = r.sample_count;
+    c->result.dropped = r.dropped;
+  } else {
+    c->result.outcome = r.outcome;
+    snprintf(c->result.reason, sizeof c->result.reason, "when measured again: %.*s", AIT_REASON_SIZE - 32, r.reason);
+  }
+  set_median(c);
+  c->rounds = round + 1;
+  if (c->median > 0) return AIT_OK;
+  ait_tuner_finished_line(c, line, sizeof line);
+  ait_tuner_tell(t, line);
+  return AIT_OK;
+}
+
+/* Those that came through all rounds so far, the fastest first. */
+static size_t survivors(ait_tuner *t, uint32_t round, ait_candidate **out) {
+  size_t count = 0;
+  for (size_t i = 0; i < t->list.count; ++i)
+    if (t->list.items[i].median > 0 && t->list.items[i].rounds == round) out[count++] = &t->list.items[i];
+  qsort(out, count, sizeof *out, compare_medians);
+  return count;
+}
+
+/* All of a round or nothing: half of one would prefer those that happened to be measured. */
+static bool round_fits(ait_tuner *t, ait_candidate *const *list, size_t count, uint32_t round, double seconds) {
+  double need = 0;
+  ait_trial_result r;
+  for (size_t i = 0; i < count; ++i) {
+    if (recall_again(t, list[i], round, &r)) continue;
+    if (t->finished.done || t->options.from_record) return false;
+    double warm_up = 10 * list[i]->median;
+    need += list[i]->result.build_seconds + list[i]->result.load_seconds + (warm_up < 0.2 ? warm_up : 0.2) +
+            (seconds > list[i]->median ? seconds : list[i]->median);
+  }
+  return need == 0 || need < ait_tuner_left(t, 0.6);
+}
+
+static ait_status halve(ait_tuner *t) {
+  ait_candidate **list = ait_alloc(ait_allocator_default(), (t->list.count + 1) * sizeof *list, _Alignof(ait_candidate *));
+  ait_status status = list ? AIT_OK : AIT_OOM();
+  double seconds = AIT_TRIAL_SECONDS;
+  for (uint32_t round = 1; status == AIT_OK && round < AIT_TRIAL_ROUNDS; ++round) {
+    size_t count = survivors(t, round, list);
+    if (count < AIT_CONTEST_MAX) break;
+    count = count / 2 > AIT_CONTEST_MAX - 1 ? count / 2 : AIT_CONTEST_MAX - 1;
+    seconds *= 2;
+    if (!round_fits(t, list, count, round, seconds)) break;
+    for (size_t i = 0; status == AIT_OK && i < count; ++i) status = measure_again(t, list[i], round, seconds);
+  }
+  ait_free(ait_allocator_default(), list, (t->list.count + 1) * sizeof *list);
+  return status;
+}
+
 ait_status ait_tuner_try_all(ait_tuner *t) {
-  double each = 0.5 * t->options.budget_seconds / (double)t->list.count;
-  char key[512], done = 1;
-  finish_key(t, key, sizeof key);
-  ait_tuner_recall(t, key, &done, sizeof done, &t->finished_before);
-  each = each > 1 ? 1 : each < 0.05 ? 0.05 : each;
   t->phase = "trials";
   t->total = (uint32_t)t->list.count;
-  for (int essential = 1; essential >= 0; --essential)
-    for (size_t i = 0; i < t->list.count; ++i)
-      if (ait_tuner_is_essential(t, &t->list.items[i]) == (essential == 1)) AIT_TRY(try_or_skip(t, &t->list.items[i], each));
+  AIT_TRY(measure_first(t));
+  AIT_TRY(halve(t));
   t->current = NULL;
-  if (!t->finished_before) ait_tuner_remember(t, key, "finished", &done, sizeof done);
   return AIT_OK;
 }
 
@@ -154,9 +273,14 @@ static ait_status measure_parts(void *ctx, const ait_candidate *c, double second
   t->current = c->name;
   ait_tuner_recall(t, key, out, sizeof *out, &found);
   if (found && ait_tuner_plausible_parts(out)) return AIT_OK;
+  if (t->options.from_record) {
+    *out = (ait_trial_parts){.outcome = AIT_OUTCOME_SKIPPED, .reason = "the record does not hold it"};
+    return AIT_OK;
+  }
   AIT_TRY(ait_tuner_need_answers(t));
   ait_tuner_tell(t, NULL);
   AIT_TRY(ait_trial_measure_parts(&t->x, c, seconds, out));
+  ait_tuner_measured(t);
   ait_tuner_remember(t, key, c->name, out, sizeof *out);
   if (out->outcome != AIT_OUTCOME_VALID) {
     snprintf(line, sizeof line, "%s: %s: %s", c->name, ait_outcome_text(out->outcome), out->reason);
@@ -181,17 +305,35 @@ ait_status ait_tuner_try_mixed(ait_tuner *t) {
   bool pinned = t->options.module_backends && t->options.module_backends[0];
   bool ordered = t->objective.kind == AIT_STRATEGY_FIRST_WINS || t->objective.kind == AIT_STRATEGY_ONE_BACKEND;
   if (!pinned && (ordered || !strcmp(regions, "whole"))) return AIT_OK;
-  double left = t->options.budget_seconds - (ait_clock_seconds() - t->start);
-  bool late = left < 0.15 * t->options.budget_seconds && !t->finished_before;
-  if (late && !pinned && strcmp(regions, "modules")) return AIT_OK;
+  bool must = pinned || !strcmp(regions, "modules"), late = ait_tuner_left(t, 1) < 0.2 * t->options.budget_seconds;
+  if (!must && (t->finished.done ? !t->finished.mixed : late)) return AIT_OK;
+  t->finished.mixed = true;
+  double left = ait_tuner_left(t, 0.85);
   size_t before = t->list.count;
   t->phase = "parts";
-  AIT_TRY(ait_tune_mix(&t->x, &t->list, left > 4 ? 0.25 * left : 1, &(ait_mix_hooks){t, measure_parts}));
+  AIT_TRY(ait_tune_mix(&t->x, &t->list, left > 1 ? 0.5 * left : 0.5, &(ait_mix_hooks){t, measure_parts}));
   t->total = (uint32_t)t->list.count;
   t->phase = "trials";
-  for (size_t i = before; i < t->list.count; ++i) AIT_TRY(ait_tuner_try_one(t, &t->list.items[i], 1));
+  for (size_t i = before; i < t->list.count; ++i) AIT_TRY(ait_tuner_try_one(t, &t->list.items[i], 4 * AIT_TRIAL_SECONDS));
   t->current = NULL;
   t->decision->pinned = pinned;
   if (pinned) drop_unpinned(t);
   return AIT_OK;
+}
+
+/* ---- all candidates ------------------------------------------------------------------------------------------------------------------*/
+void ait_tuner_recall_finished(ait_tuner *t) {
+  char key[512];
+  bool found;
+  finish_key(t, key, sizeof key);
+  ait_tuner_recall(t, key, &t->finished, sizeof t->finished, &found);
+  if (!found || *(const uint8_t *)&t->finished.mixed > 1) t->finished = (ait_tuner_finish){0};
+}
+
+void ait_tuner_remember_finished(ait_tuner *t) {
+  char key[512];
+  if (t->finished.done || t->options.from_record) return;
+  finish_key(t, key, sizeof key);
+  ait_tuner_finish finish = {.done = 1, .mixed = t->finished.mixed};
+  ait_tuner_remember(t, key, "finished", &finish, sizeof finish);
 }

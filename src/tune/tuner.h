@@ -7,6 +7,17 @@
 #include "tune/evidence.h"
 #include "tune/objective.h"
 #include "tune/record.h"
+#include "tune/watch.h"
+
+/* Seconds of the first measurement of a candidate; each further one is twice as long. */
+#define AIT_TRIAL_SECONDS 0.08
+enum { AIT_TRIAL_ROUNDS = 5 };
+
+/* Plain data, in the record. */
+typedef struct ait_tuner_finish {
+  uint32_t done; /* 1 */
+  bool mixed;    /* mixed plans were looked for */
+} ait_tuner_finish;
 
 typedef struct ait_tuner {
   ait_tune_options options;
@@ -25,15 +36,23 @@ typedef struct ait_tuner {
   char key[128];    /* what all trials of this run share: model, data, machine, build */
   uint64_t machine; /* the last two of these */
   double start;
-  bool answered;        /* the oracle has run */
-  bool finished_before; /* the record holds a whole run with this budget */
+  bool answered; /* the oracle has run */
+  /* Of a whole run with these candidates and this budget, when the record holds one: what it did not measure was not worth it, and the same
+   * run again decides the same. */
+  ait_tuner_finish finished;
   uint32_t done, total;
   const char *current; /* candidate at work, or NULL */
+  ait_watch watch;     /* the machine, while anything is measured */
+  bool measured;       /* something was: not all came from the record */
 } ait_tuner;
 
 /* ---- tune.c ----------------------------------------------------------------------------------------------------------------------*/
 void ait_tuner_tell(ait_tuner *t, const char *line); /* progress; line: a finished thing, or NULL */
 bool ait_tuner_cancelled(const ait_tuner *t);
+/* Seconds until this share of the budget is used up; a part at the end is kept for the evidence. */
+double ait_tuner_left(const ait_tuner *t, double share);
+/* --from-record and WHAT is not in it. */
+ait_status ait_tuner_not_recorded(const ait_tuner *t, const char *what) AIT_MUST_USE;
 
 /* ---- tune_record.c: without a record, or when it fails (warned of once), nothing is found and nothing kept ----------------------------*/
 ait_status ait_tuner_open_record(ait_tuner *t) AIT_MUST_USE;
@@ -53,6 +72,7 @@ ait_status ait_tuner_recall_oracle(ait_tuner *t) AIT_MUST_USE;
 /* The oracle's answers: before anything is checked. It runs once, and not at all when the record knows everything. */
 ait_status ait_tuner_need_answers(ait_tuner *t) AIT_MUST_USE;
 ait_status ait_tuner_try_one(ait_tuner *t, ait_candidate *c, double seconds) AIT_MUST_USE;
+/* First measurements of all, then longer ones of the better half. */
 ait_status ait_tuner_try_all(ait_tuner *t) AIT_MUST_USE;
 ait_status ait_tuner_try_mixed(ait_tuner *t) AIT_MUST_USE; /* mixed plans join the list */
 
@@ -60,6 +80,17 @@ ait_status ait_tuner_try_mixed(ait_tuner *t) AIT_MUST_USE; /* mixed plans join t
 /* Finalists in turn; the decision. No winner: nothing is valid. */
 ait_status ait_tuner_decide(ait_tuner *t) AIT_MUST_USE;
 ait_status ait_tuner_nothing_valid(const ait_tuner *t) AIT_MUST_USE; /* the error for it */
+
+void ait_tuner_recall_finished(ait_tuner *t);
+void ait_tuner_remember_finished(ait_tuner *t); /* after the last trial */
+
+/* ---- tune_noise.c: how far what is measured here can be trusted -----------------------------------------------------------------------*/
+/* Trial of the baseline, then the baseline against itself: the noise floor. Before other trials. */
+ait_status ait_tuner_measure_noise(ait_tuner *t) AIT_MUST_USE;
+/* After a measurement: the watch looks at the machine. */
+void ait_tuner_measured(ait_tuner *t);
+/* At the end: what the watch saw, now or in the run that the record is of; warnings. */
+void ait_tuner_end_watch(ait_tuner *t);
 
 /* ---- tune_evidence.c --------------------------------------------------------------------------------------------------------------*/
 /* What the report shows of the winner and of the baseline: not part of the decision, and not of the budget. */

@@ -159,4 +159,5 @@ const ait_backend ait_backend_native = {
     .instance_destroy = nat_instance_destroy,
     .unload = nat_unload,
     .instance_bytes = nat_instance_bytes,
+    .blob_is_whole = true,
 };
