@@ -52,6 +52,7 @@ conformance: setup-all build
 
 # Front-end and differential tests against PyTorch.
 python: setup-all build
+	cmake --build --preset release --target ait_python ait_rt_python -j $(JOBS)
 	.venv/bin/python -m pytest -q tests/python
 
 # Speeds of every kernel, and against ONNX Runtime where the Python environment has it.

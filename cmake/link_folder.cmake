@@ -1,0 +1,13 @@
+# cmake -D from=FOLDER -D to=FOLDER -P: a link in `to` for everything in `from`; links of what is gone are removed.
+file(GLOB old LIST_DIRECTORIES true ${to}/*)
+foreach(path IN LISTS old)
+  if(IS_SYMLINK ${path})
+    file(REMOVE ${path})
+  endif()
+endforeach()
+file(GLOB items LIST_DIRECTORIES true RELATIVE ${from} ${from}/*)
+foreach(item IN LISTS items)
+  if(NOT item STREQUAL "__pycache__")
+    file(CREATE_LINK ${from}/${item} ${to}/${item} SYMBOLIC)
+  endif()
+endforeach()

@@ -1,0 +1,218 @@
+"""Functions on files: what the command line does, as Python. Arrays instead of .npz files, objects instead of text."""
+from __future__ import annotations
+
+import json
+import os
+import typing
+
+from ait import _core, guests, progress as _progress
+from ait.model import Model
+from ait.report import Report
+
+Any = typing.Any
+Path = typing.Union[str, os.PathLike[str]]
+
+
+# ---- samples ----------------------------------------------------------------------------------------------------------------------------
+def _ports_of(path: Path, **options: Any) -> Model:
+    """The model's signature, as cheaply as it can be had."""
+    guests.configure()
+    try:
+        return Model(path, **{**options, "backend": "null"})
+    except _core.Unsupported:  # sizes that depend on data: only the reference takes it
+        return Model(path, **{**options, "backend": "reference"})
+
+
+def bind(model: Model, sample: Any) -> list[Any]:
+    """One call's inputs in the order of the model's: a dict by name, a list or tuple by position, one array, or a file of arrays."""
+    if isinstance(sample, (str, os.PathLike)):
+        sample = _from_file(model, _core.load_data(sample))
+    if isinstance(sample, dict):
+        return model._bind(**sample)
+    if isinstance(sample, (list, tuple)):
+        return model._bind(*sample)
+    return model._bind(sample)
+
+
+def _from_file(model: Model, arrays: dict[str, Any]) -> dict[str, Any]:
+    """By name, else arr_0, arr_1 … by position; other arrays (labels, …) are left out. Single numbers become Python's."""
+    found = {}
+    for i, port in enumerate(model.inputs):
+        array = arrays.get(port.name, arrays.get(f"arr_{i}"))
+        if array is not None:
+            found[port.name] = array if port.kind == "tensor" else _number(port.kind, array)
+    return found
+
+
+def _number(kind: str, array: Any) -> Any:
+    value = array.tolist()
+    while isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return {"int": int, "float": float, "bool": bool}.get(kind, lambda v: v)(value)
+
+
+def _samples(model: Model, data: Any) -> list[list[Any]]:
+    if isinstance(data, (str, os.PathLike, dict, tuple)) or hasattr(data, "__dlpack__"):
+        data = [data]
+    return [bind(model, sample) for sample in data]
+
+
+# ---- tuning -----------------------------------------------------------------------------------------------------------------------------
+_LOAD_OPTIONS = frozenset({"model_name", "weights", "keys", "isa"})
+
+
+def tune_file(model: Path, out: Path, data: Any, *, strategy: str | None = None, backends: typing.Sequence[str] | None = None, threads: int = 0,
+              budget: float = 60.0, tolerance: tuple[float, float] | None = None, record: Path | None = None, regions: str | None = None,
+              module_backends: typing.Mapping[str, str] | None = None, append: bool = False, embed_samples: bool = False,
+              progress: bool | _progress.Callback | None = None, **options: Any) -> Report:
+    """`ait tune MODEL -o OUT.ait`: finds the fastest correct way to run the model here and seals it.
+
+    data: a list of calls, each a dict by input name, a tuple by position, one array, or an .npz or .safetensors file.
+    budget: seconds. tolerance: (rtol, atol); None: from the oracle's rounding noise. record: a database of trials, so that a second run reuses
+    them. progress: True, False, a function of an `ait.progress.Event`; None: a bar where somebody looks. Ctrl-C stops after the running trial;
+    the record keeps what was tried. Further options: model_name, weights, isa, keys, sign, trial_seconds, trial_bytes.
+    Raises Mismatch when nothing valid was found: its `report` is the Report.
+    """
+    guests.configure()
+    ports = _ports_of(model, **{k: v for k, v in options.items() if k in _LOAD_OPTIONS and k != "isa"})
+    function, bar = _progress.callback(progress)
+    rtol, atol = tolerance if tolerance is not None else (0.0, 0.0)
+    try:
+        text = _core.tune(
+            model, out, samples=_samples(ports, data), ports=ports, strategy=strategy, backends=None if backends is None else list(backends),
+            threads=threads, budget=float(budget), rtol=float(rtol), atol=float(atol), record=None if record is None else os.fspath(record),
+            regions=regions, module_backends=None if module_backends is None else [f"{m}={b}" for m, b in module_backends.items()], append=append,
+            embed_samples=embed_samples, progress=None if function is None else (lambda *e: function(_progress.Event(*e))), **options)
+    except _core.Mismatch as error:
+        error.report = Report(json.loads(error.report)) if isinstance(error.report, str) else error.report
+        raise
+    finally:
+        if bar is not None:
+            bar.close()
+    return Report(json.loads(text))
+
+
+# ---- looking into models ------------------------------------------------------------------------------------------------------------------
+def inspect_file(model: Path, sample: Any = None, *, roofline: bool = False, threads: int = 0, **options: Any) -> dict[str, Any]:
+    """`ait inspect`: identity, ports, module tree with work and (given a sample) times, what each backend takes. The document of docs/json.md."""
+    guests.configure()
+    ports = None if sample is None else _ports_of(model, **options)
+    inputs = None if ports is None else bind(ports, sample)
+    roof = _core.roofline(threads) if roofline else None
+    return _parsed(_core.inspect(model, inputs=inputs, ports=ports, roofline=roof, threads=threads, **options))
+
+
+def explain(model: Path, filter: str | None = None, **options: Any) -> list[dict[str, Any]]:
+    """`ait explain`: every "no", as dicts of source, code, node, module, text."""
+    guests.configure()
+    return typing.cast("list[dict[str, Any]]", _parsed(_core.explain(model, filter, **options))["notes"])
+
+
+def debug(model: Path, backend: str, sample: Any, *, output: Path | None = None, rtol: float = 0.0, atol: float = 0.0,
+          **options: Any) -> dict[str, Any]:
+    """`ait debug`: the first node where a backend leaves the reference."""
+    ports = _ports_of(model, **options)
+    return _parsed(_core.debug(model, output, inputs=bind(ports, sample), ports=ports, backend=backend, rtol=rtol, atol=atol, **options))
+
+
+class Verdict(typing.NamedTuple):
+    """One output compared."""
+
+    name: str
+    ok: bool
+    max_abs: float
+    max_rel: float
+    mismatches: int
+    count: int
+
+
+def verify(model: Path | Model, sample: Any, expected: Any, *, rtol: float = 1.3e-6, atol: float = 1e-5) -> list[Verdict]:
+    """`ait verify`: runs and compares each output with what is expected, by name (a dict) or position."""
+    from ait.loading import load
+
+    runner = model if isinstance(model, Model) else load(model)
+    results = runner(*bind(runner, sample))
+    results = results if len(runner.outputs) != 1 else (results,)
+    if isinstance(expected, (str, os.PathLike)):
+        expected = _core.load_data(expected)
+    if isinstance(expected, dict):
+        expected = [expected.get(p.name, expected.get(f"arr_{i}")) for i, p in enumerate(runner.outputs)]
+    elif not isinstance(expected, (list, tuple)):
+        expected = [expected]
+    verdicts = []
+    for port, got, want in zip(runner.outputs, results, expected):
+        if port.kind != "tensor" or want is None:
+            verdicts.append(Verdict(port.name, got == want, 0.0, 0.0, int(got != want), 1))
+            continue
+        r = _core.compare_arrays(got, want, rtol, atol, False)
+        verdicts.append(Verdict(port.name, r["pass"], r["max_abs"], r["max_rel"], r["mismatches"], r["count"]))
+    return verdicts
+
+
+def bench(models: Path | Model | typing.Sequence[Path | Model], sample: Any, *, min_time: float = 2.0, threads: int = 0) -> dict[str, Any]:
+    """`ait bench`: latency of one or more models on the same call, timed in turn, with confidence intervals and the ratio to the first."""
+    import time
+
+    from ait.loading import load
+
+    entries = []
+    for m in [models] if isinstance(models, (str, os.PathLike, Model)) else models:
+        start = time.perf_counter()
+        model = m if isinstance(m, Model) else load(m)
+        seconds = 0.0 if isinstance(m, Model) else time.perf_counter() - start
+        entries.append((str(model.path), model, bind(model, sample), seconds, threads))
+    return _parsed(_core.bench(entries, min_time))
+
+
+# ---- reports ----------------------------------------------------------------------------------------------------------------------------------
+def report(path: Path, **options: Any) -> Report:
+    """`ait report`: what was tried, what won, and the evidence, from the file. NotFound: it was not tuned."""
+    from ait.loading import load
+
+    return load(path, **options).report()
+
+
+def compare(a: Path | Report, b: Path | Report, *, threshold: float = 0.05) -> dict[str, Any]:
+    """`ait compare`: two results; `regressions` counts what is worse in b beyond noise."""
+    sizes = [0 if isinstance(x, Report) else os.stat(x).st_size for x in (a, b)]
+    texts = [(x if isinstance(x, Report) else report(x)).json() for x in (a, b)]
+    return _parsed(_core.compare_reports(texts[0], texts[1], threshold, *sizes))
+
+
+# ---- files --------------------------------------------------------------------------------------------------------------------------------------
+def export_onnx(model: Path, out: Path, *, opset: int = 0, external_data: bool = False, **options: Any) -> None:
+    """`ait export`: a model as an ONNX file. opset 0: 18."""
+    _core.export_onnx(model, out, opset=opset, external_data=external_data, **options)
+
+
+def unpack(path: Path, folder: Path | None = None, *, npz: bool = False, **options: Any) -> dict[str, Any]:
+    """`ait unpack`: what lies in a .ait; given a folder, all of it as plain files."""
+    return _parsed(_core.unpack(path, folder, npz=npz, **options))
+
+
+def sign(path: Path, *, keys: Path, key: str, out: Path | None = None) -> None:
+    """`ait sign`: signs a .ait, in its place or to out. keys: the folder of keys; key: the name of an own one."""
+    _core.sign(path, out, keys=os.fspath(keys), key=key)
+
+
+# ---- lists ------------------------------------------------------------------------------------------------------------------------------------
+def backends() -> list[dict[str, Any]]:
+    """`ait backends`: what can run a model here, or why not."""
+    guests.configure()
+    return typing.cast("list[dict[str, Any]]", _parsed(_core.backends())["backends"])
+
+
+def operators(missing_in: Path | None = None, **options: Any) -> list[dict[str, Any]]:
+    """`ait ops`: all operators, or those that a model has and ait lacks."""
+    if missing_in is not None:
+        return typing.cast("list[dict[str, Any]]", _parsed(_core.ops_missing(missing_in, **options))["missing"])
+    return typing.cast("list[dict[str, Any]]", _parsed(_core.ops())["operators"])
+
+
+def load_plugin(path: Path) -> None:
+    """Custom operators and backends from a plugin. Runs the code of that file."""
+    _core.load_plugin(path)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    return typing.cast("dict[str, Any]", json.loads(text))

@@ -1,0 +1,164 @@
+"""A loaded model: call it, ask it."""
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import functools
+import inspect
+import json
+import os
+import typing
+
+from ait import _core
+
+if typing.TYPE_CHECKING:
+    from ait.report import Report
+
+Any = typing.Any
+
+
+class Dim(typing.NamedTuple):
+    """One dimension of a port: `text` as the model says it ("8", "s0", "2*s0"), and its range (max None: unbounded)."""
+
+    text: str
+    min: int
+    max: int | None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Port(typing.NamedTuple):
+    """One input or output."""
+
+    name: str
+    kind: str  # "tensor", "int", "float", "bool", "str", "none"
+    dtype: str | None  # of tensors
+    shape: tuple[Dim, ...] | None  # of tensors; None: not known before running
+    baked: bool  # export fixed this value: it may be left out
+    default: Any  # what stands for a baked value
+    written: bool  # the model writes into this input
+
+    def __str__(self) -> str:
+        if self.kind != "tensor":
+            return f"{self.name}: {self.kind}" + (f" = {self.default!r}" if self.baked else "")
+        sizes = "?" if self.shape is None else ", ".join(map(str, self.shape))
+        return f"{self.name}: {self.dtype} [{sizes}]"
+
+
+def _ports(raw: tuple[tuple[Any, ...], ...]) -> tuple[Port, ...]:
+    return tuple(
+        Port(name, kind, dtype, None if shape is None else tuple(Dim(*d) for d in shape), baked, default, written)
+        for name, kind, dtype, shape, baked, default, written in raw)
+
+
+class _Doc:
+    """The docstring of an instance comes from its ports, that of the class stays."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> str:
+        return "A loaded model: call it with arrays." if instance is None else typing.cast(str, instance._describe())
+
+
+class Model(_core.Model):
+    """A loaded model: call it with arrays. Made by `ait.load`.
+
+    Any number of threads may call one model: each call takes a session of a pool. A model with state (`states` is not empty) has one session,
+    and calls take turns on it; `session()` makes further timelines.
+    """
+
+    if not typing.TYPE_CHECKING:
+        __doc__ = _Doc()
+
+    @functools.cached_property
+    def inputs(self) -> tuple[Port, ...]:
+        return _ports(self._inputs)
+
+    @functools.cached_property
+    def outputs(self) -> tuple[Port, ...]:
+        return _ports(self._outputs)
+
+    @functools.cached_property
+    def __signature__(self) -> inspect.Signature:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if not all(p.name.isidentifier() for p in self.inputs):
+            return inspect.Signature([inspect.Parameter("inputs", inspect.Parameter.VAR_POSITIONAL)])
+        parameters, optional = [], False
+        for p in self.inputs:
+            optional = optional or p.baked or p.kind == "none"
+            default = p.default if p.baked or p.kind == "none" else (None if optional else inspect.Parameter.empty)
+            note = str(p).split(": ", 1)[1]
+            parameters.append(inspect.Parameter(p.name, kind, default=default, annotation=note))
+        return inspect.Signature(parameters, return_annotation=", ".join(map(str, self.outputs)))
+
+    def _describe(self) -> str:
+        lines = [f"Model of '{os.fspath(self.path)!s}', running on {self.target}.", "", "inputs"]
+        lines += [f"    {p}" for p in self.inputs] + ["outputs"] + [f"    {p}" for p in self.outputs]
+        if self.states:
+            lines += ["state", *(f"    {name}" for name in self.states)]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<ait.Model {os.fspath(self.path)!r}: {', '.join(map(str, self.inputs))} -> {', '.join(map(str, self.outputs))}>"
+
+    async def acall(self, *args: Any, **kwargs: Any) -> Any:
+        """The call, awaited: it runs in a thread of its own pool, and the event loop goes on."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(_executor(self.sessions), functools.partial(self, *args, **kwargs))
+
+    def run(self, inputs: typing.Mapping[str, Any]) -> dict[str, Any]:
+        """Inputs by name, results by name."""
+        results = self(**inputs)
+        return dict(zip((p.name for p in self.outputs), results if len(self.outputs) != 1 else (results,)))
+
+    def session(self, threads: int = 0, profile: bool = False) -> Session:
+        """A timeline of its own: its state, its memory. Calls on one session take turns."""
+        return Session(self, threads=threads, profile=profile)
+
+    def profile(self, *args: Any, runs: int = 10, threads: int = 0, **kwargs: Any) -> list[dict[str, Any]]:
+        """Where the time of one call goes: `runs` calls on a session of their own. Steps with node, op, module, kernel and seconds per call."""
+        session = self.session(threads=threads, profile=True)
+        for _ in range(max(1, runs)):
+            session(*args, **kwargs)
+        steps = session.profile()
+        for step in steps:
+            step["seconds"] /= max(1, step["calls"])
+        return steps
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest of a .ait; empty for an imported model."""
+        text = self._manifest
+        return typing.cast("dict[str, Any]", json.loads(text)) if text else {}
+
+    @property
+    def plans(self) -> list[dict[str, Any]]:
+        """The plans of the file in the order in which they were tried: target, machine, threads, runs, why_not."""
+        return [{k: v for k, v in plan.items() if k != "report"} for plan in self._plans]
+
+    @property
+    def signed(self) -> dict[str, str]:
+        """Who signed the file: state ("unsigned", "trusted", "unknown", "revoked"), key, fingerprint."""
+        return dict(zip(("state", "key", "fingerprint"), self._signed))
+
+    def report(self) -> Report:
+        """The tuning report of the plan that runs. NotFound: the file was not tuned."""
+        from ait.report import Report
+
+        chosen = None
+        for plan in self._plans:
+            if chosen is None or plan["runs"]:
+                chosen = plan
+        text = chosen["report"] if chosen else None
+        document = json.loads(text) if text else self.manifest.get("tuning")
+        if not document:
+            raise _core.NotFound(f"'{os.fspath(self.path)!s}' holds no tuning report")
+        return Report(document)
+
+
+class Session(_core.Session):
+    """One timeline of a model: state of its own, kept from call to call."""
+
+
+@functools.lru_cache(maxsize=None)
+def _executor(threads: int) -> concurrent.futures.ThreadPoolExecutor:
+    return concurrent.futures.ThreadPoolExecutor(max_workers=threads, thread_name_prefix="ait")
