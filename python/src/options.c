@@ -120,6 +120,7 @@ static int take_isa(PyObject *rest, PyObject *held, uint64_t *out) {
   if (core_take_text(rest, "isa", held, &isa)) return -1;
   if (!isa) return 0;
 #ifdef AIT_PYTHON_RT
+  (void)out;
   core_fail(AIT_CODE_UNSUPPORTED, "the package ait has it", "isa cannot be chosen in the run-only package");
   return -1;
 #else
