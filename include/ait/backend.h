@@ -163,6 +163,9 @@ typedef struct ait_region {
   const ait_region_input *inputs;
   const ait_region_output *outputs;
   const ait_region_guard *guards;
+  /* The file that this region is the whole of, as torch.export.save wrote it (.pt2), while it is compiled; NULL: a part of a model, a graph
+   * that passes have changed, or one that came from elsewhere. Not part of what is sealed. */
+  const char *program;
 } ait_region;
 
 /* ---- weights -------------------------------------------------------------------------------------------------------------------
@@ -219,6 +222,7 @@ typedef struct ait_probe {
 
 /* Threads that run a step. run(pool, fn, ctx, n) calls fn(ctx, i) for i in 0..n-1 and returns when all are done. */
 typedef struct ait_pool ait_pool;
+AIT_API int32_t ait_pool_threads(const ait_pool *pool); /* 1 for NULL */
 
 typedef struct ait_load_context {
   uint32_t struct_size;
@@ -270,7 +274,13 @@ typedef struct ait_backend {
   size_t (*instance_bytes)(const void *instance); /* planned memory now held; may be NULL */
   bool blob_is_whole; /* load goes by the blob and the weights alone, not by options: equal blobs are equal plans */
   bool blob_is_code;  /* blobs hold machine code: from a file they are loaded only when a trusted key has signed it */
+  /* ---- added later: a table whose struct_size ends before them has none of these (AIT_BACKEND_HAS) ---- */
+  const char *needs; /* what a process must have beside this library, "Python and torch": said in the manifest; NULL: nothing */
+  /* Seconds that all runs so far spent on taking tensors to another process and back: a measurement leaves them out, since where the plan
+   * is used it runs without that process. NULL: there is none. */
+  double (*transport_seconds)(const void *instance);
 } ait_backend;
+#define AIT_BACKEND_HAS(table, field) ((table)->struct_size >= offsetof(ait_backend, field) + sizeof((table)->field) && (table)->field)
 
 /* ---- other people's engines ----------------------------------------------------------------------------------------------------------
  * The backends onnxruntime and openvino open the C library of that engine at run time. They look into the folders of search_path, then

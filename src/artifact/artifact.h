@@ -19,6 +19,7 @@
  * buffer or user input that the region names). Plan values 0..user_inputs-1 are the model's user inputs, by position. */
 typedef struct ait_plan_step {
   char *backend, *options; /* "native", "threads=2,winograd=off" */
+  char *needs;             /* what the backend needs beside this library, "Python and torch"; NULL: nothing */
   ait_region *region;      /* owned copy (ait_region_copy) of the region's inputs and outputs; nodes empty unless the backend needs none */
   ait_blob blob;           /* owned, or mapped from the file */
   bool blob_mapped;

@@ -84,6 +84,7 @@ static ait_status take_member(parser *p, ait_plan_step *s, step_lists *lists) {
   ait_json_reader *r = &p->r;
   if (ait_json_read_key_is(r, "backend")) return take_text(p, &s->backend);
   if (ait_json_read_key_is(r, "options")) return take_text(p, &s->options);
+  if (ait_json_read_key_is(r, "needs")) return take_text(p, &s->needs);
   if (ait_json_read_key_is(r, "inputs")) return take_indices(p, &s->inputs, &lists->input_count);
   if (ait_json_read_key_is(r, "outputs")) return take_indices(p, &s->outputs, &lists->output_count);
   if (ait_json_read_key_is(r, "region")) {

@@ -231,6 +231,7 @@ static ait_status work(const scribe *s, const ait_plan *owner, const char *folde
     text(s->out, step->backend);
     ait_text_printf(s->out, ", \"options\": ");
     text(s->out, step->options);
+    if (step->needs) ait_text_printf(s->out, ", \"needs\": "), text(s->out, step->needs);
     ait_text_printf(s->out, ", \"region\": \"%s\", \"blob\": \"%s\", \"inputs\": ", entries.region, entries.blob);
     indices(s, step->inputs, step->region->input_count);
     ait_text_printf(s->out, ", \"outputs\": ");

@@ -41,6 +41,7 @@ static void free_indices(ait_allocator a, uint32_t *indices, uint32_t count) { a
 void ait_plan_step_deinit(ait_allocator a, ait_plan_step *s) {
   free_text(a, s->backend);
   free_text(a, s->options);
+  free_text(a, s->needs);
   if (!s->blob_mapped) ait_free(a, s->blob.data, s->blob.size);
   if (s->region) {
     free_indices(a, s->inputs, s->region->input_count);

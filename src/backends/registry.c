@@ -47,7 +47,7 @@ static ait_status add_locked(const ait_backend *backend) {
 }
 
 ait_status ait_backend_add(const ait_backend *backend) {
-  if (backend->abi_version != AIT_BACKEND_ABI || backend->struct_size < sizeof *backend) {
+  if (backend->abi_version != AIT_BACKEND_ABI || backend->struct_size < offsetof(ait_backend, needs)) {
     return ait_error(AIT_CODE_INVALID_ARGUMENT, "a backend for interface %u, this is interface %u", backend->abi_version, AIT_BACKEND_ABI);
   }
   pthread_mutex_lock(&adding);

@@ -156,7 +156,6 @@ typedef void (*ait_pool_fn)(void *ctx, int32_t index);
  * another is on (nested, or from another thread) is done by its own thread alone. */
 ait_status ait_pool_create(ait_allocator a, int32_t threads, ait_pool **out) AIT_MUST_USE;
 void ait_pool_destroy(ait_pool *pool);
-int32_t ait_pool_threads(const ait_pool *pool); /* 1 for NULL */
 /* fn(ctx, i) for i in 0..count-1, the caller taking part; returns when all are done. NULL pool: runs here. No allocation. */
 void ait_pool_run(ait_pool *pool, ait_pool_fn fn, void *ctx, int32_t count);
 

@@ -5,6 +5,7 @@
  * was published cannot change under it; and a worker that comes late, or never, holds up nobody: the run ends when all items are
  * finished, not when all workers have reported. The run number makes a stale compare-and-swap fail. */
 #include "base/base.h"
+#include <ait/backend.h>
 
 #include <linux/futex.h>
 #include <pthread.h>

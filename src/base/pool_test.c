@@ -1,4 +1,5 @@
 #include "base/base.h"
+#include <ait/backend.h>
 
 #include <setjmp.h>
 #include <stdint.h>

@@ -493,6 +493,7 @@ static ait_status clone_body(const ait_graph *from, ait_graph *to, int depth) {
   to->dialect = from->dialect;
   AIT_TRY(ait_graph_strdup(to, from->name, &to->name));
   AIT_TRY(ait_graph_strdup(to, from->producer, &to->producer));
+  AIT_TRY(ait_graph_strdup(to, from->program, &to->program));
   AIT_TRY(clone_values(from, to));
   for (size_t i = 0; i < from->input_count; ++i) AIT_TRY(ait_graph_add_input(to, &from->inputs[i]));
   AIT_TRY(clone_nodes(from, to, depth));

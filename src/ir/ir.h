@@ -127,6 +127,7 @@ struct ait_graph {
   ait_arena *arena;
   ait_dialect dialect;
   const char *name, *producer; /* "model", "torch 2.13.0" */
+  const char *program;         /* the exported program (.pt2) that this raw graph says the same as; NULL: there is none */
 
   ait_value_info *values;
   size_t value_count, value_capacity;

@@ -118,6 +118,7 @@ static void share_in_arg(const ait_region *outer, const ait_arg *arg) {
 
 static ait_status fill_region(const ait_graph *g, ait_arena *arena, int depth, ait_region *r) {
   r->struct_size = sizeof *r;
+  r->program = g == g->root && g->dialect == AIT_DIALECT_RAW ? g->program : NULL;
   r->version = AIT_REGION_VERSION;
   r->name = g->name;
   AIT_TRY(fill_values(g, arena, r));

@@ -23,6 +23,7 @@ static const float w[6] = {1, 2, 3, 4, 5, 6}, tens[4] = {10, 20, 30, 40};
 
 /* One plan on that backend that needs `cpu`. */
 static const char *plan_backend = "reference";
+static const char *plan_needs; /* then it is on a backend that this process has not */
 static void write_file(const char *path, ait_region r, uint64_t cpu) {
   ait_weight_store *store;
   ait_plan plan;
@@ -31,6 +32,11 @@ static void write_file(const char *path, ait_region r, uint64_t cpu) {
   ok(toy_add_weight(store, "total", tens, 1, (int64_t[]){4}));
   ok(ait_plan_compile(heap(), plan_backend, "precision=fp32", &r, ait_weight_store_provider(store), UINT64_MAX, "test-cpu", &plan));
   plan.cpu_needed = cpu;
+  if (plan_needs) {
+    strcpy(plan.steps[0].backend, "elsewhere"); /* as long as "reference" */
+    plan.steps[0].needs = ait_alloc(heap(), strlen(plan_needs) + 1, 1);
+    strcpy(plan.steps[0].needs, plan_needs);
+  }
   ait_artifact_content content = {
       .portable = &r, .weights = store, .plans = &plan, .plan_count = 1, .producer = "by hand", .model_name = "toy"};
   ok(ait_artifact_write(heap(), path, &content));
@@ -233,6 +239,21 @@ static void test_code_needs_trust(void **state) {
   ait_keys_destroy(keys);
 }
 
+/* A plan on a backend that is not here says what it would take; the portable graph runs. */
+static void test_needs(void **state) {
+  AIT_UNUSED(state);
+  ait_model *model;
+  plan_needs = "Python and a snake";
+  write_file(FILE_NAME, toy_linear(), 0);
+  plan_needs = NULL;
+  ok(ait_model_load(FILE_NAME, NULL, &model));
+  assert_string_equal(ait_model_target(model), "portable");
+  assert_non_null(strstr(ait_model_reason(model), "backend 'elsewhere' is not here: it needs Python and a snake"));
+  assert_non_null(strstr(ait_model_manifest(model), "\"needs\": \"Python and a snake\""));
+  run_linear(model);
+  ait_model_release(model);
+}
+
 /* ---- several plans ----------------------------------------------------------------------------------------------------------- */
 typedef struct offer {
   uint64_t cpu;
@@ -309,9 +330,9 @@ static void test_choice(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_best_plan),        cmocka_unit_test(test_portable),
-                                     cmocka_unit_test(test_earlier_formats),  cmocka_unit_test(test_plan_must_run),
-                                     cmocka_unit_test(test_not_there),        cmocka_unit_test(test_threads),
-                                     cmocka_unit_test(test_code_needs_trust), cmocka_unit_test(test_choice)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_best_plan),        cmocka_unit_test(test_portable),  cmocka_unit_test(test_earlier_formats),
+      cmocka_unit_test(test_plan_must_run),    cmocka_unit_test(test_not_there), cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_code_needs_trust), cmocka_unit_test(test_needs),     cmocka_unit_test(test_choice)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,9 @@ static const char *untrusted_text(ait_signature_state state) {
 static ait_status load_step(ait_model *m, const ait_plan_step *plan, uint64_t cpu, ait_model_step *out) {
   out->plan = plan;
   out->backend = ait_backend_find(plan->backend);
-  if (!out->backend) return ait_error(AIT_CODE_UNAVAILABLE, "backend '%s' is not here", plan->backend);
+  if (!out->backend)
+    return ait_error(AIT_CODE_UNAVAILABLE, "backend '%s' is not here%s%s", plan->backend, plan->needs ? ": it needs " : "",
+                     plan->needs ? plan->needs : "");
   if (out->backend->blob_is_code && !m->code_allowed)
     return ait_error_hint(ait_error(AIT_CODE_UNAVAILABLE, "backend '%s' runs native code of the file only when a trusted key signed it: %s",
                                     plan->backend, untrusted_text(m->signature.state)),

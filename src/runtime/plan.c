@@ -42,6 +42,7 @@ static ait_status compile_step(ait_plan *plan, ait_plan_step *s, const ait_backe
   AIT_TRY(ait_region_interface(a, region, &s->region));
   AIT_TRY(copy_text(a, backend->name, &s->backend));
   AIT_TRY(copy_text(a, options ? options : "", &s->options));
+  if (AIT_BACKEND_HAS(backend, needs)) AIT_TRY(copy_text(a, backend->needs, &s->needs));
   ait_arena scratch;
   ait_arena_init(&scratch, a);
   ait_compile_options compile = {.struct_size = sizeof compile, .allocator = a, .weights = weights, .cpu_mask = cpu_mask};

@@ -44,6 +44,8 @@ ait_status ait_plan_compile_parts(ait_allocator a, const ait_plan_part *parts, u
                                   const char *target, ait_plan *out) AIT_MUST_USE;
 /* From now on each run adds the seconds that each step took to seconds[step]; NULL: no more. */
 void ait_session_time_steps(ait_session *session, double *seconds);
+/* Seconds that all runs so far spent on taking tensors to other processes (ait_backend.transport_seconds). */
+double ait_session_transport_seconds(const ait_session *session);
 
 /* "key=value,key=value" taken apart; everything in the arena. options.c */
 ait_status ait_options_parse(ait_arena *arena, const char *text, ait_option **out, uint32_t *out_count) AIT_MUST_USE;

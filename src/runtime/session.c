@@ -351,6 +351,19 @@ static ait_status run_steps(ait_session *s, const ait_value *outputs) {
 
 void ait_session_time_steps(ait_session *s, double *seconds) { s->step_seconds = seconds; }
 
+double ait_session_transport_seconds(const ait_session *s) {
+  double sum = 0;
+  for (uint32_t r = 0; r < s->model->route_count; ++r) {
+    const ait_session_route *route = &s->routes[r];
+    const ait_model_route *code = &s->model->routes[r];
+    for (uint32_t i = 0; route->steps && i < code->plan->step_count; ++i) {
+      const ait_backend *b = code->steps[i].backend;
+      if (AIT_BACKEND_HAS(b, transport_seconds) && route->steps[i].instance) sum += b->transport_seconds(route->steps[i].instance);
+    }
+  }
+  return sum;
+}
+
 /* Sizes that were there in the last run take the route of the last run: no look into the table. */
 static uint32_t find_route(ait_session *s) {
   const ait_model *m = s->model;

@@ -16,7 +16,9 @@ static ait_status add(ait_candidates *list, const ait_backend *backend, const ai
   *c = (ait_candidate){.backend = backend, .threads = threads, .baseline = baseline};
   snprintf(c->version, sizeof c->version, "%s", probe->version);
   /* no details: they may hold paths, which are no part of a report */
-  if (!probe->available) snprintf(c->missing, sizeof c->missing, "not here: 'ait backends' says why");
+  if (!probe->available && (!*probe->detail || strchr(probe->detail, '/')))
+    snprintf(c->missing, sizeof c->missing, "not here: 'ait backends' says why");
+  else if (!probe->available) snprintf(c->missing, sizeof c->missing, "not here: %.240s", probe->detail);
   if (key) snprintf(c->options, sizeof c->options, "%s=%s", key, value);
   snprintf(c->name, sizeof c->name, "%s%s%s threads=%d", backend->name, key ? " " : "", c->options, threads);
   return AIT_OK;

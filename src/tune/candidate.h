@@ -24,6 +24,7 @@ typedef struct ait_trial_result {
   ait_outcome outcome;
   char reason[AIT_REASON_SIZE];
   double build_seconds, load_seconds, worst_error, max_abs, snr_db;
+  double transport_seconds; /* per call, beside the samples: what the trial's process spent on reaching a guest's process */
   uint64_t blob_bytes, plan_bytes;
   uint64_t plan_hash; /* equal plans have equal ones; 0: a backend does not promise that its blob says all */
   uint32_t dropped;   /* measurements in which the thread was descheduled */

@@ -49,7 +49,7 @@ static ait_status check_outputs(profiler *p, ait_model *model, ait_profile *out)
 
 static ait_status time_steps(profiler *p, ait_profile *out) {
   ait_allocator a = ait_allocator_default();
-  ait_stopwatch watch = {call, p, 1, 1};
+  ait_stopwatch watch = {.call = call, .ctx = p, .round = 1, .inner = 1};
   AIT_TRY(ait_stopwatch_warm_up(&watch));
   p->steps = ait_session_profile(p->session, NULL, 0);
   p->before = ait_alloc_zero(a, (p->steps + 1) * sizeof *p->before, _Alignof(ait_step_time));

@@ -55,8 +55,11 @@ static ait_status open_kind(const char *path, const ait_load_options *options, c
   ait_file_kind kind;
   AIT_TRY(ait_import_detect(path, &kind));
   ait_import_options import = {.model_name = options->model_name, .weights = weights};
-  if (kind == AIT_FILE_PT2 || kind == AIT_FILE_AOTI || kind == AIT_FILE_UNKNOWN)
-    return ait_import_pt2(options->allocator, path, &import, out);
+  if (kind == AIT_FILE_PT2 || kind == AIT_FILE_AOTI || kind == AIT_FILE_UNKNOWN) {
+    AIT_TRY(ait_import_pt2(options->allocator, path, &import, out));
+    bool same = !weights && !options->model_name; /* the file is this graph, no more and no less */
+    return same ? ait_graph_strdup(*out, path, &(*out)->program) : AIT_OK;
+  }
   if (kind == AIT_FILE_TEXT) return open_text(options->allocator, path, out);
   if (kind == AIT_FILE_ONNX) return ait_import_onnx(options->allocator, path, &import, out);
   if (kind == AIT_FILE_AIT) return open_artifact(options, path, out);

@@ -19,6 +19,8 @@ static ait_status call(void *ctx) {
   return ait_session_run(l->entry->session, l->entry->inputs, l->entry->input_count, l->outputs, l->entry->output_count);
 }
 
+static double transport(void *ctx) { return ait_session_transport_seconds(((const lane *)ctx)->entry->session); }
+
 static ait_status run_rounds(lane *lanes, size_t count, double min_seconds, uint32_t *rounds, uint32_t *dropped) {
   double end = ait_clock_seconds() + min_seconds * (double)count;
   for (size_t k = 0; k < count; ++k) AIT_TRY(ait_stopwatch_warm_up(&lanes[k].watch));
@@ -86,7 +88,7 @@ static ait_status bench(const ait_bench_entry *entries, size_t count, double min
   uint32_t rounds = 0, dropped = 0;
   ait_status status = AIT_OK;
   for (size_t k = 0; k < count; ++k) {
-    lanes[k] = (lane){.entry = &entries[k], .times = times + k * MAX_ROUNDS, .watch = {call, &lanes[k], 1, 1}};
+    lanes[k] = (lane){.entry = &entries[k], .times = times + k * MAX_ROUNDS, .watch = {call, &lanes[k], 1, 1, transport}};
     lanes[k].outputs = ait_alloc_zero(a, (entries[k].output_count + 1) * sizeof(ait_value), _Alignof(ait_value));
     if (!lanes[k].outputs) status = AIT_OOM();
   }

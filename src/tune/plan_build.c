@@ -51,6 +51,7 @@ ait_status ait_plan_lower(const ait_graph *raw, const ait_build_request *request
   const char *pipeline = request->pipeline;
   if (!pipeline && !request->backend->accepts_raw) pipeline = strcmp(request->backend->name, "eager") ? "core" : "eager";
   if (pipeline) {
+    graph->program = NULL; /* passes change it */
     ait_pass_context context = request->passes;
     context.allocator = request->allocator;
     ait_status status = ait_passes_run(graph, pipeline, &context, NULL, NULL);

@@ -69,6 +69,7 @@ static void put_candidate(ait_text *t, const ait_candidates *list, size_t i, con
     put_number(t, &first, "snr_db", r->snr_db);
     put_number(t, &first, "build_s", r->build_seconds);
     put_number(t, &first, "load_s", r->load_seconds);
+    if (r->transport_seconds > 0) put_number(t, &first, "transport_s", r->transport_seconds);
     ait_put_int(t, &first, "blob_bytes", (int64_t)r->blob_bytes);
     ait_put_int(t, &first, "plan_bytes", (int64_t)r->plan_bytes);
     ait_put_int(t, &first, "dropped", r->dropped);

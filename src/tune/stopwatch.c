@@ -2,12 +2,14 @@
 
 static const double warm_up_seconds = 0.2, shortest_sample = 200e-6;
 
+static double transport(const ait_stopwatch *w) { return w->transport ? w->transport(w->ctx) : 0; }
+
 ait_status ait_stopwatch_measure(ait_stopwatch *w, double *out_seconds, bool *out_clean) {
   int64_t voluntary, before, after;
   ait_clock_switches(&voluntary, &before);
-  double start = ait_clock_seconds();
+  double carried = transport(w), start = ait_clock_seconds();
   for (uint32_t i = 0; i < w->inner; ++i) AIT_TRY(w->call(w->ctx));
-  *out_seconds = (ait_clock_seconds() - start) / w->inner;
+  *out_seconds = (ait_clock_seconds() - start - (transport(w) - carried)) / w->inner;
   ait_clock_switches(&voluntary, &after);
   *out_clean = before == after;
   return AIT_OK;

@@ -7,8 +7,9 @@
 typedef struct ait_stopwatch {
   ait_status (*call)(void *ctx);
   void *ctx;
-  uint32_t round; /* calls that belong together, as one over each sample */
-  uint32_t inner; /* calls in one measurement; set by warm_up to a multiple of `round` */
+  uint32_t round;                 /* calls that belong together, as one over each sample */
+  uint32_t inner;                 /* calls in one measurement; set by warm_up to a multiple of `round` */
+  double (*transport)(void *ctx); /* ait_session_transport_seconds of what is called: does not count as time of the call; NULL: 0 */
 } ait_stopwatch;
 
 /* Until three measurements in a row agree within 5 %, or 0.2 s are over; then chooses how many calls make a measurement long enough for the

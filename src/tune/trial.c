@@ -52,20 +52,23 @@ static ait_status call(void *ctx) {
   return ait_session_run(r->session, c->inputs, c->input_count, r->outputs, r->cases->output_count);
 }
 
+static double transport(void *ctx) { return ait_session_transport_seconds(((const runner *)ctx)->session); }
+
 static ait_status open_runner(const ait_trial_context *x, ait_model *model, int32_t threads, runner *r) {
   ait_session_options so;
   ait_session_options_init(&so);
   so.threads = threads;
   *r = (runner){.cases = x->cases};
   for (size_t i = 0; i < x->cases->count && x->cases->items[i].measured; ++i) r->measured = i + 1;
-  r->watch = (ait_stopwatch){call, r, (uint32_t)r->measured, 1};
+  r->watch = (ait_stopwatch){call, r, (uint32_t)r->measured, 1, transport};
   r->outputs = ait_alloc_zero(ait_allocator_default(), (x->cases->output_count + 1) * sizeof *r->outputs, _Alignof(ait_value));
   return r->outputs ? ait_session_create(model, &so, &r->session) : AIT_OOM();
 }
 
 static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
   AIT_TRY(ait_stopwatch_warm_up(&r->watch));
-  double end = ait_clock_seconds() + seconds;
+  double end = ait_clock_seconds() + seconds, carried = transport(r);
+  uint64_t calls = 0;
   do {
     bool clean;
     double t;
@@ -73,7 +76,9 @@ static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
     if (clean || out->dropped >= 4 * (out->sample_count + 1))
       out->samples[out->sample_count++] = t; /* a busy machine: better noisy than nothing */
     else ++out->dropped;
+    calls += r->watch.inner;
   } while (out->sample_count < AIT_TRIAL_SAMPLES && (ait_clock_seconds() < end || out->sample_count == 0));
+  out->transport_seconds = (transport(r) - carried) / (double)calls;
   return AIT_OK;
 }
 

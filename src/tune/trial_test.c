@@ -11,6 +11,7 @@
 #include "passes/testing.h"
 #include "tune/candidate.h"
 #include "tune/decide.h"
+#include "tune/stats.h"
 
 #include <fcntl.h>
 #include <json-c/json.h>
@@ -80,6 +81,19 @@ static ait_status hungry(void *instance, const ait_run_context *context) {
   }
   return honest(instance, context);
 }
+/* As a guest in another process: most of the time of a call is the way there and back. */
+enum { FAR_US = 20000 };
+static double far_seconds;
+static double far_transport(const void *instance) {
+  AIT_UNUSED(instance);
+  return far_seconds;
+}
+static ait_status far_away(void *instance, const ait_run_context *context) {
+  double start = ait_clock_seconds();
+  usleep(FAR_US);
+  far_seconds += ait_clock_seconds() - start;
+  return honest(instance, context);
+}
 /* Right until its third session, which is the one of the contest. */
 static ait_status late_instance(void *loaded, ait_allocator a, void **out) {
   int fd = open(counter_path, O_WRONLY | O_CREAT | O_APPEND, 0666);
@@ -108,7 +122,7 @@ static ait_status declining(const ait_region *region, ait_support *out) {
   return AIT_OK;
 }
 
-enum { HONEST, LYING, DRIFTING, CRASHING, LEAVING, HANGING, FAILING, HUNGRY, LATE, HANGING_COMPILE, DECLINING, BACKENDS };
+enum { HONEST, LYING, DRIFTING, CRASHING, LEAVING, HANGING, FAILING, HUNGRY, LATE, HANGING_COMPILE, DECLINING, FAR, BACKENDS };
 static ait_backend backends[BACKENDS];
 static const struct {
   const char *name;
@@ -127,6 +141,7 @@ static const struct {
     [LATE] = {"t-late", late, AIT_OUTCOME_VALID, ""},
     [HANGING_COMPILE] = {"t-hanging-compile", honest, AIT_OUTCOME_TIMEOUT, "took more than"},
     [DECLINING] = {"t-declining", honest, AIT_OUTCOME_UNSUPPORTED, "not on a Monday"},
+    [FAR] = {"t-far", far_away, AIT_OUTCOME_VALID, ""},
 };
 
 static void add_backends(void) {
@@ -138,6 +153,7 @@ static void add_backends(void) {
   backends[HANGING_COMPILE].compile = hanging_compile;
   backends[DECLINING].supports = declining;
   backends[LATE].instance_create = late_instance;
+  backends[FAR].transport_seconds = far_transport;
   for (int i = 0; i < BACKENDS; ++i) pt_ok(ait_backend_add(&backends[i]), "add");
 }
 
@@ -207,6 +223,25 @@ static void each_fault_costs_one_candidate(void **state) {
     if (wanted[i].outcome == AIT_OUTCOME_TIMEOUT) assert_true(ait_clock_seconds() - start < 10);
   }
   assert_true(b.idles > 0);
+  bench_close(&b);
+}
+
+/* What a guest's process costs to reach is measured and left out, in trials and in the contest. */
+static void the_way_to_a_guest_does_not_count(void **state) {
+  AIT_UNUSED(state);
+  static ait_contest contest;
+  bench b;
+  bench_open(&b);
+  ait_candidate c = candidate_of(FAR), other = candidate_of(HONEST);
+  const ait_candidate *both[] = {&other, &c};
+  pt_ok(ait_trial_run(&b.x, &c, 0.05, &c.result), "far");
+  assert_int_equal(c.result.outcome, AIT_OUTCOME_VALID);
+  assert_true(c.result.transport_seconds > 0.9e-6 * FAR_US);
+  for (uint32_t i = 0; i < c.result.sample_count; ++i) assert_true(c.result.samples[i] > 0);
+  assert_true(ait_stats_of(c.result.samples, c.result.sample_count).median < 0.5e-6 * FAR_US);
+  pt_ok(ait_contest_run(&b.x, both, 2, 0.05, &contest), "contest");
+  assert_false(contest.failed);
+  assert_true(ait_stats_of(&contest.times[AIT_CONTEST_ROUNDS], contest.rounds).median < 0.5e-6 * FAR_US);
   bench_close(&b);
 }
 
@@ -296,7 +331,7 @@ static void tuning_survives_them_all(void **state) {
   const char *names[BACKENDS + 1] = {0};
   int count = 0;
   for (int i = BACKENDS; i-- > 0;)
-    if (i != HUNGRY) names[count++] = wanted[i].name;
+    if (i != HUNGRY && i != FAR) names[count++] = wanted[i].name;
   ait_tune_options options;
   ait_tune_options_init(&options);
   options.backends = names;
@@ -316,7 +351,7 @@ static void tuning_survives_them_all(void **state) {
     struct json_object *report = json_tokener_parse(text);
     assert_non_null(report);
     for (int i = 0; i < BACKENDS; ++i) {
-      if (i == HUNGRY || i == LATE) continue;
+      if (i == HUNGRY || i == LATE || i == FAR) continue;
       struct json_object *c = candidate_named(report, wanted[i].name);
       assert_string_equal(text_of(c, "outcome"), ait_outcome_text(wanted[i].outcome));
       assert_non_null(strstr(text_of(c, "reason"), wanted[i].reason));
@@ -358,9 +393,9 @@ static void backends_are_added_once(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_fault_costs_one_candidate), cmocka_unit_test(cancelling_stops_the_child),
-      cmocka_unit_test(a_contest_names_who_failed),     cmocka_unit_test(tuning_survives_them_all),
-      cmocka_unit_test(backends_are_added_once),
+      cmocka_unit_test(each_fault_costs_one_candidate), cmocka_unit_test(the_way_to_a_guest_does_not_count),
+      cmocka_unit_test(cancelling_stops_the_child),     cmocka_unit_test(a_contest_names_who_failed),
+      cmocka_unit_test(tuning_survives_them_all),       cmocka_unit_test(backends_are_added_once),
   };
   add_backends();
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,7 @@ static bool is_finite(double v) { return v - v == 0; }
 bool ait_tuner_plausible_trial(const ait_trial_result *r) {
   bool good = (uint32_t)r->outcome <= AIT_OUTCOME_SKIPPED && r->sample_count <= AIT_TRIAL_SAMPLES && memchr(r->reason, 0, sizeof r->reason);
   for (uint32_t i = 0; good && i < r->sample_count; ++i) good = r->samples[i] > 0 && is_finite(r->samples[i]);
+  good = good && is_finite(r->transport_seconds);
   return good && (r->outcome != AIT_OUTCOME_VALID || r->sample_count > 0);
 }
 
