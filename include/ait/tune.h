@@ -50,6 +50,9 @@ typedef struct ait_tune_options {
   const char *call_json;              /* into the manifest under "call": how callers pass arguments (docs/python-pipelines.md); or NULL */
   bool from_record;                   /* decides from the record alone; what is not in it is an error (unavailable). Nothing is measured */
   uint64_t seed;                      /* of the order in which finalists are called; in the report */
+  /* "NAME=1,8,64", NULL-terminated: sizes that candidates are measured at besides those of the samples; NAME is a symbol of the model or
+   * INPUT.DIMENSION. Where another candidate is faster there, the sizes around get a plan of their own. NULL: the samples' sizes */
+  const char *const *buckets;
 } ait_tune_options;
 AIT_API void ait_tune_options_init(ait_tune_options *options);
 

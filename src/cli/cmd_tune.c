@@ -44,7 +44,7 @@ static void on_progress(void *ctx, const ait_tune_progress *p) {
 
 /* ---- options ---------------------------------------------------------------------------------------------------------------------*/
 static int parse_options(const cli_args *args, ait_tune_options *o, char *record, size_t record_size, char *names, size_t names_size,
-                         const char **backends, const char **modules) {
+                         const char **backends, const char **modules, const char **buckets) {
   int64_t threads, seed;
   ait_tune_options_init(o);
   if (!cli_int(args, "threads", 1, 1024, 0, &threads) || !cli_int(args, "seed", 0, INT64_MAX, 0, &seed) ||
@@ -60,6 +60,10 @@ static int parse_options(const cli_args *args, ait_tune_options *o, char *record
   while (pins < MAX_MODULES && (module = cli_option_at(args, "module", (int)pins))) modules[pins++] = module;
   modules[pins] = NULL;
   o->module_backends = modules;
+  size_t sizes = 0;
+  while (sizes < MAX_MODULES && (buckets[sizes] = cli_option_at(args, "buckets", (int)sizes))) ++sizes;
+  buckets[sizes] = NULL;
+  o->buckets = sizes ? buckets : NULL;
   o->model_name = cli_option(args, "model-name");
   o->weights = cli_option(args, "weights");
   const char *tolerance = cli_option(args, "tolerance"), *list = cli_option(args, "backends"), *isa = cli_option(args, "isa");
@@ -197,11 +201,11 @@ static ait_status tune(const cli_args *args, const ait_tune_options *options, in
 int cli_cmd_tune(const cli_args *args) {
   ait_tune_options options;
   char record[1024], names[512], *report = NULL;
-  const char *backends[MAX_BACKENDS + 1], *modules[MAX_MODULES + 1], *out = cli_option(args, "output");
+  const char *backends[MAX_BACKENDS + 1], *modules[MAX_MODULES + 1], *buckets[MAX_MODULES + 1], *out = cli_option(args, "output");
   if (!out) return cli_usage("'ait tune' needs -o OUT.ait");
   int64_t rows;
   if (!cli_int(args, "batch", 1, INT64_MAX, INT64_MAX, &rows)) return CLI_USAGE;
-  int code = parse_options(args, &options, record, sizeof record, names, sizeof names, backends, modules);
+  int code = parse_options(args, &options, record, sizeof record, names, sizeof names, backends, modules, buckets);
   if (code != CLI_DONE) return code;
   bar b = {.terminal = isatty(STDERR_FILENO), .quiet = cli_flag(args, "quiet")};
   ait_keys *keys = NULL;

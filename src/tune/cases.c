@@ -1,9 +1,10 @@
 #include "tune/cases.h"
 #include "tune/nudge.h"
+#include "tune/shapes.h"
 #include <math.h>
 #include <stdio.h>
 
-enum { LARGEST_GROWTH = 4, MAX_SAMPLES = 8 };
+enum { LARGEST_GROWTH = 4, MAX_SAMPLES = 8, MAX_CASES = MAX_SAMPLES + AIT_SHAPE_WANTED + 2 };
 /* The oracle is slow: a case that would take it longer is made smaller, or left out with a note. */
 static const double reference_limit_seconds = 20;
 
@@ -96,6 +97,40 @@ static ait_status add_samples(ait_tune_cases *cases, const ait_region *region, c
     shapes_text(c, c->shapes, sizeof c->shapes);
   }
   return AIT_OK;
+}
+
+/* A case for each combination of the sizes that were asked for; other sizes are the first sample's. */
+static ait_status add_wanted(ait_tune_cases *cases, const ait_region *region, const ait_shape_requests *q, uint32_t index,
+                             int64_t *symbols) {
+  bool possible;
+  char label[32];
+  int64_t bound[256];
+  ait_tune_case *c = &cases->items[cases->count];
+  snprintf(label, sizeof label, "size %u", index);
+  ait_shape_requests_at(q, index, symbols);
+  AIT_TRY(new_case(cases, cases->items[0].input_count, label, c));
+  ++cases->count;
+  c->wanted = true;
+  AIT_TRY(resized_case(region, &cases->items[0], symbols, c, &possible));
+  if (!possible) return ait_error(AIT_CODE_INVALID_ARGUMENT, "buckets: the first sample cannot be brought to size %u", index);
+  shapes_text(c, c->shapes, sizeof c->shapes);
+  if (region->symbol_count > AIT_COUNT(bound)) return AIT_OK;
+  return ait_error_context(ait_bind_inputs(region, c->inputs, c->input_count, bound), "buckets: sizes %s", c->shapes);
+}
+
+static ait_status add_buckets(ait_tune_cases *cases, const ait_region *region, const char *const *buckets) {
+  ait_allocator a = ait_allocator_default();
+  size_t bytes = ((size_t)region->symbol_count + 1) * sizeof(int64_t);
+  ait_shape_requests q;
+  AIT_TRY(ait_shape_requests_parse(region, buckets, &q));
+  int64_t *symbols = ait_alloc(a, bytes, _Alignof(int64_t));
+  ait_status status = symbols ? AIT_OK : AIT_OOM();
+  for (uint32_t i = 0; status == AIT_OK && i < q.combinations; ++i) {
+    status = ait_bind_inputs(region, cases->items[0].inputs, cases->items[0].input_count, symbols);
+    if (status == AIT_OK) status = add_wanted(cases, region, &q, i, symbols);
+  }
+  ait_free(a, symbols, bytes);
+  return status;
 }
 
 /* Smallest: every dynamic size at its minimum, at least 1. Largest: at its maximum, at most some times the sample's. */
@@ -253,7 +288,7 @@ static ait_status run_oracle(ait_tune_cases *cases, const ait_graph *raw, const 
     else if (status == AIT_OK) status = measure_noise(cases, c, nudged, outputs);
     if (status != AIT_OK) status = ait_error_context(status, "%s on the reference", c->label);
     size_t next = i + 1; /* the extremes come last: the largest is left out when the smaller ones were slow already */
-    if (answers && next + 1 == cases->count && !cases->items[next].measured &&
+    if (answers && next + 1 == cases->count && !cases->items[next].measured && !cases->items[next].wanted &&
         seconds * LARGEST_GROWTH * LARGEST_GROWTH > reference_limit_seconds)
       release_case(&cases->items[--cases->count], cases->output_count);
   }
@@ -284,16 +319,18 @@ static ait_status name_outputs(ait_tune_cases *cases, const ait_region *region) 
 }
 
 static ait_status create_cases(ait_tune_cases *cases, const ait_region *region, const ait_sample *samples, size_t sample_count,
-                               int64_t *symbols) {
+                               const char *const *buckets, int64_t *symbols) {
   AIT_TRY(name_outputs(cases, region));
-  cases->items = ait_alloc_zero(ait_allocator_default(), (MAX_SAMPLES + 2) * sizeof *cases->items, _Alignof(ait_tune_case));
+  cases->items = ait_alloc_zero(ait_allocator_default(), MAX_CASES * sizeof *cases->items, _Alignof(ait_tune_case));
   if (!cases->items) return AIT_OOM();
   AIT_TRY(add_samples(cases, region, samples, sample_count, symbols));
+  AIT_TRY(add_buckets(cases, region, buckets));
   AIT_TRY(add_extreme(cases, region, symbols, false));
   return add_extreme(cases, region, symbols, true);
 }
 
-ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples, size_t sample_count, ait_tune_cases *out) {
+ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples, size_t sample_count, const char *const *buckets,
+                                 ait_tune_cases *out) {
   ait_region *region = NULL;
   *out = (ait_tune_cases){0};
   if (sample_count == 0)
@@ -301,7 +338,7 @@ ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples
                           "give --data FILE.npz, or --random SEED");
   AIT_TRY(ait_graph_region(raw, ait_allocator_default(), &region));
   int64_t *symbols = ait_alloc(ait_allocator_default(), (region->symbol_count + 1) * sizeof *symbols, _Alignof(int64_t));
-  ait_status status = symbols ? create_cases(out, region, samples, sample_count, symbols) : AIT_OOM();
+  ait_status status = symbols ? create_cases(out, region, samples, sample_count, buckets, symbols) : AIT_OOM();
   ait_free(ait_allocator_default(), symbols, (region->symbol_count + 1) * sizeof *symbols);
   ait_graph_region_destroy(ait_allocator_default(), region);
   if (status != AIT_OK) ait_tune_cases_deinit(out);
@@ -369,7 +406,7 @@ bool ait_tune_cases_recall(ait_tune_cases *cases, const ait_tune_summary *s) {
 void ait_tune_cases_deinit(ait_tune_cases *cases) {
   ait_allocator a = ait_allocator_default();
   for (size_t i = 0; i < cases->count; ++i) release_case(&cases->items[i], cases->output_count);
-  ait_free(a, cases->items, (MAX_SAMPLES + 2) * sizeof *cases->items);
+  ait_free(a, cases->items, MAX_CASES * sizeof *cases->items);
   ait_free(a, cases->outputs, (cases->output_count + 1) * sizeof *cases->outputs);
   *cases = (ait_tune_cases){0};
 }

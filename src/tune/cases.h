@@ -12,6 +12,7 @@ typedef struct ait_tune_case {
   size_t input_count;
   ait_value *expected; /* by output; tensors in double, or as they are when not floating */
   bool measured;       /* one of the user's samples: also timed */
+  bool wanted;         /* a size that the user asked for (ait_tune_options.buckets): never left out */
 } ait_tune_case;
 
 typedef struct ait_tune_output {
@@ -30,8 +31,9 @@ typedef struct ait_tune_cases {
   char why[256];
 } ait_tune_cases;
 
-/* Builds the cases: inputs only. */
-ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples, size_t sample_count, ait_tune_cases *out) AIT_MUST_USE;
+/* Builds the cases: inputs only. buckets: as in ait_tune_options, or NULL. */
+ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples, size_t sample_count, const char *const *buckets,
+                                 ait_tune_cases *out) AIT_MUST_USE;
 /* Runs the oracle: answers and tolerances. Uses threads threads, none are left when it returns. A largest case that would take the oracle
  * too long is dropped. */
 ait_status ait_tune_cases_answer(ait_tune_cases *cases, const ait_graph *raw, const ait_tune_options *options,

@@ -39,7 +39,7 @@ static void make(const char *text, int64_t rows, ait_tune_cases *out) {
   ait_tune_options options = options_of();
   ait_value x = matrix(rows, 2);
   ait_sample sample = {&x, 1};
-  pt_ok(ait_tune_cases_create(g, &sample, 1, out), "cases");
+  pt_ok(ait_tune_cases_create(g, &sample, 1, NULL, out), "cases");
   pt_ok(ait_tune_cases_answer(out, g, &options, 1), "answers");
   ait_value_release(&x); /* they have copies */
   ait_graph_destroy(g);
@@ -88,7 +88,7 @@ static void sizes_as_numbers_change(void **state) {
   ait_tune_cases cases;
   ait_value values[2] = {matrix(4, 2), {.kind = AIT_VALUE_INT, .as.i = 4}};
   ait_sample sample = {values, 2};
-  pt_ok(ait_tune_cases_create(g, &sample, 1, &cases), "cases");
+  pt_ok(ait_tune_cases_create(g, &sample, 1, NULL, &cases), "cases");
   pt_ok(ait_tune_cases_answer(&cases, g, &options, 1), "answers");
   assert_int_equal(cases.count, 3);
   assert_int_equal(labelled(&cases, "smallest")->inputs[1].as.i, 2);
@@ -117,11 +117,11 @@ static void bad_samples_are_named(void **state) {
   ait_tune_cases cases;
   ait_value values[2] = {matrix(4, 2), matrix(9, 2)};
   ait_sample samples[2] = {{&values[0], 1}, {&values[1], 1}};
-  ait_status status = ait_tune_cases_create(g, samples, 2, &cases);
+  ait_status status = ait_tune_cases_create(g, samples, 2, NULL, &cases);
   assert_int_equal(ait_status_code(status), AIT_CODE_INVALID_ARGUMENT);
   assert_non_null(strstr(ait_status_message(status), "sample 1"));
   ait_status_free(status);
-  status = ait_tune_cases_create(g, samples, 0, &cases);
+  status = ait_tune_cases_create(g, samples, 0, NULL, &cases);
   assert_int_equal(ait_status_code(status), AIT_CODE_INVALID_ARGUMENT);
   assert_non_null(ait_status_hint(status));
   ait_status_free(status);
@@ -143,7 +143,7 @@ static void the_hash_sees_every_input(void **state) {
     ait_value values[2] = {matrix(i == 1 ? 5 : 4, 2), {.kind = AIT_VALUE_FLOAT, .as.f = i == 2 ? 3.5 : 2}};
     if (i == 3) ((float *)values[0].as.tensor.data)[7] = 0.25f;
     ait_sample sample = {values, 2};
-    pt_ok(ait_tune_cases_create(g, &sample, 1, &cases), "cases");
+    pt_ok(ait_tune_cases_create(g, &sample, 1, NULL, &cases), "cases");
     pt_ok(ait_tune_cases_answer(&cases, g, &options, 1), "answers");
     hashes[i] = ait_tune_cases_hash(&cases);
     for (int k = 0; k < i; ++k) assert_true(hashes[k] != hashes[i]);

@@ -227,7 +227,7 @@ static void put_machine(ait_text *t, const ait_watch_result *w) {
 }
 
 ait_status ait_report_json(const ait_trial_context *x, const ait_objective *objective, const ait_candidates *list, const ait_decision *d,
-                           const ait_evidence *evidence, const ait_watch_result *machine, ait_text *t) {
+                           const ait_evidence *evidence, const ait_watch_result *machine, const ait_shapes *shapes, ait_text *t) {
   bool first = true;
   ait_text_printf(t, "{\n  ");
   ait_put_int(t, &first, "format", 1);
@@ -258,6 +258,10 @@ ait_status ait_report_json(const ait_trial_context *x, const ait_objective *obje
   for (size_t i = 0; i < list->count; ++i) put_candidate(t, list, i, d);
   ait_text_printf(t, "],\n  \"contest\": ");
   put_contest(t, list, d);
+  if (shapes) {
+    ait_text_printf(t, ",\n  \"shapes\": ");
+    ait_shapes_put(t, x, list, shapes);
+  }
   AIT_TRY(ait_evidence_put(t, x, list, evidence));
   ait_text_printf(t, "\n}\n");
   return t->failed ? AIT_OOM() : AIT_OK;

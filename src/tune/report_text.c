@@ -77,6 +77,42 @@ static void trust(ait_text *t, struct json_object *o) {
   }
 }
 
+/* What was fixed by export, what was measured at which sizes, and who won there. */
+static void shape_rows(ait_text *t, struct json_object *report) {
+  struct json_object *shapes = get(report, "shapes");
+  struct json_object *dims = get(shapes, "dimensions"), *buckets = get(shapes, "buckets"), *points = get(shapes, "points");
+  size_t open = 0;
+  for (size_t i = 0; dims && i < json_object_array_length(dims); ++i) {
+    struct json_object *d = json_object_array_get_idx(dims, i), *seen = get(d, "seen");
+    if (json_object_get_boolean(get(d, "fixed"))) continue;
+    ait_text_printf(t, "%s%s dimension %s: %s, %s to %s; samples have ", open++ ? "  " : "sizes:\n  ", text_of(d, "input"),
+                    text_of(d, "dimension"), text_of(d, "size"), text_of(d, "min"), get(d, "max") ? text_of(d, "max") : "any");
+    for (size_t k = 0; seen && k < json_object_array_length(seen); ++k)
+      ait_text_printf(t, "%s%s", k ? ", " : "", json_object_get_string(json_object_array_get_idx(seen, k)));
+    ait_text_printf(t, "\n");
+  }
+  if (!open) return;
+  for (size_t i = 0; json_object_get_boolean(get(shapes, "measured")) && i < json_object_array_length(points); ++i) {
+    struct json_object *p = json_object_array_get_idx(points, i), *members = get(p, "members");
+    ait_text_printf(t, "  at %s:", text_of(p, "sizes"));
+    for (size_t k = 0; members && k < json_object_array_length(members); ++k) {
+      struct json_object *m = json_object_array_get_idx(members, k);
+      char seconds[16];
+      bool won = !strcmp(text_of(m, "name"), text_of(p, "winner"));
+      if (!won && k) continue; /* who won, and the plan for all sizes */
+      seconds_text(number_of(m, "median_s"), seconds);
+      ait_text_printf(t, "%s %s %s%s", k ? "," : "", text_of(m, "name"), seconds, won ? " *" : "");
+    }
+    ait_text_printf(t, "\n");
+  }
+  for (size_t i = 0; buckets && i < json_object_array_length(buckets); ++i) {
+    struct json_object *b = json_object_array_get_idx(buckets, i);
+    ait_text_printf(t, "  %s: %s%s\n", text_of(b, "sizes"), text_of(b, "winner"),
+                    json_object_get_boolean(get(b, "own_plan")) ? ", a plan of its own" : "");
+  }
+  ait_text_printf(t, "  all others: %s\n", text_of(report, "winner"));
+}
+
 ait_status ait_report_text(const char *report, char **out) {
   struct json_object *o = json_tokener_parse(report), *list = get(o, "candidates");
   *out = NULL;
@@ -92,6 +128,7 @@ ait_status ait_report_text(const char *report, char **out) {
   for (size_t i = 0; i < json_object_array_length(list); ++i) candidate_row(&t, json_object_array_get_idx(list, i));
   ait_text_printf(&t, "(error: worst difference from the oracle; 1 is the tolerance)\n\n");
   check_rows(&t, get(o, "checks"));
+  shape_rows(&t, o);
   ait_text_printf(&t, "\n");
   verdict(&t, o);
   trust(&t, o);

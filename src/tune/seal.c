@@ -23,6 +23,52 @@ static ait_status hear_plan(const ait_region *region, const ait_plan *plan, list
   return AIT_OK;
 }
 
+/* ---- buckets -----------------------------------------------------------------------------------------------------------------------*/
+typedef struct builds { /* weights that plans were built with; the winner's first */
+  ait_weight_store *weights[AIT_SHAPE_POINTS + 1];
+  uint32_t count;
+} builds;
+
+static ait_status put_ranges(const ait_shapes *s, const ait_shape_box *box, ait_allocator a, ait_plan_bucket *out) {
+  AIT_TRY(ait_plan_bucket_new_ranges(a, out, s->axis_count));
+  for (uint32_t k = 0; k < s->axis_count; ++k) {
+    const char *symbol = s->region->symbols[s->axes[k]].name;
+    out->ranges[k] = (ait_plan_range){ait_alloc(a, strlen(symbol) + 1, 1), box->min[k], box->max[k]};
+    if (!out->ranges[k].symbol) return AIT_OOM();
+    memcpy(out->ranges[k].symbol, symbol, strlen(symbol) + 1);
+  }
+  return AIT_OK;
+}
+
+/* The bucket's own plan, and which weights it takes. */
+static ait_status build_bucket(const ait_trial_context *x, const ait_candidate *c, listener *l, builds *all, ait_plan_bucket *out) {
+  ait_built built;
+  AIT_TRY(ait_built_create(x, c, &built));
+  l->from = ait_weight_store_provider(built.weights);
+  ait_status status = hear_plan(x->region, &built.plan, l);
+  if (status == AIT_OK) out->plan = ait_alloc_zero(built.plan.allocator, sizeof *out->plan, _Alignof(ait_plan));
+  if (status == AIT_OK && !out->plan) status = AIT_OOM();
+  if (status == AIT_OK) {
+    *out->plan = built.plan;
+    built.plan = (ait_plan){0};
+    all->weights[all->count++] = built.weights;
+    built.weights = NULL;
+  }
+  ait_built_deinit(&built);
+  return status;
+}
+
+static ait_status add_buckets(const ait_trial_context *x, const ait_candidates *list, const ait_shapes *s, listener *l, builds *all,
+                              ait_plan *plan) {
+  AIT_TRY(ait_plan_new_buckets(plan, s->box_count));
+  for (uint32_t b = 0; b < s->box_count; ++b) {
+    AIT_TRY(put_ranges(s, &s->boxes[b], plan->allocator, &plan->buckets[b]));
+    if (s->boxes[b].winner) AIT_TRY(build_bucket(x, &list->items[s->members[s->boxes[b].winner]], l, all, &plan->buckets[b]));
+  }
+  return AIT_OK;
+}
+
+/* ---- weights -----------------------------------------------------------------------------------------------------------------------*/
 static ait_status copy_weight(ait_weight_store *to, const ait_weight_store *from, const ait_weight *weight) {
   ait_weight w = *weight;
   AIT_TRY(ait_weight_store_add_storage(to, ait_storage_retain(ait_weight_store_storage(from, weight->storage)), &w.storage));
@@ -30,7 +76,8 @@ static ait_status copy_weight(ait_weight_store *to, const ait_weight_store *from
 }
 
 /* The user's weights, and the folded ones that were asked for. */
-static ait_status sealed_weights(const ait_weight_store *own, const ait_weight_store *lowered, const listener *l, ait_weight_store **out) {
+static ait_status sealed_weights(const ait_weight_store *own, ait_weight_store *const *lowered, uint32_t count, const listener *l,
+                                 ait_weight_store **out) {
   ait_weight_store *store;
   AIT_TRY(ait_weight_store_create(ait_allocator_default(), &store));
   ait_status status = AIT_OK;
@@ -40,9 +87,11 @@ static ait_status sealed_weights(const ait_weight_store *own, const ait_weight_s
   }
   for (size_t i = 0; status == AIT_OK && i < ait_weight_store_count(own); ++i)
     status = ait_weight_store_add(store, ait_weight_store_at(own, i));
-  for (size_t i = 0; status == AIT_OK && i < ait_weight_store_count(lowered); ++i) {
-    const ait_weight *w = ait_weight_store_at(lowered, i);
-    if (!ait_weight_store_find(store, w->name) && ait_map_get(&l->asked, w->name, NULL)) status = copy_weight(store, lowered, w);
+  for (uint32_t k = 0; k < count; ++k) { /* names of folded constants are hashes of their bytes: one name, one constant */
+    for (size_t i = 0; status == AIT_OK && i < ait_weight_store_count(lowered[k]); ++i) {
+      const ait_weight *w = ait_weight_store_at(lowered[k], i);
+      if (!ait_weight_store_find(store, w->name) && ait_map_get(&l->asked, w->name, NULL)) status = copy_weight(store, lowered[k], w);
+    }
   }
   if (status != AIT_OK) ait_weight_store_release(store);
   else *out = store;
@@ -142,12 +191,14 @@ static ait_status name_machine(ait_plan *plan) {
   return AIT_OK;
 }
 
-ait_status ait_seal(const ait_trial_context *x, const ait_candidate *winner, const char *report, ait_artifact *base, const char *path) {
+ait_status ait_seal(const ait_trial_context *x, const ait_candidates *list, const ait_shapes *shapes, const char *report,
+                    ait_artifact *base, const char *path) {
   ait_allocator a = ait_allocator_default();
   ait_built built;
   ait_weight_store *weights = NULL;
   samples s = {0};
-  AIT_TRY(ait_built_create(x, winner, &built));
+  builds all = {0};
+  AIT_TRY(ait_built_create(x, &list->items[shapes->members[0]], &built));
   listener l = {.from = ait_weight_store_provider(built.weights)};
   ait_map_init(&l.asked, a);
   ait_arena_init(&s.arena, a);
@@ -155,7 +206,9 @@ ait_status ait_seal(const ait_trial_context *x, const ait_candidate *winner, con
   ait_status status = AIT_OK;
   AIT_GOTO(name_machine(&built.plan));
   AIT_GOTO(hear_plan(x->region, &built.plan, &l));
-  AIT_GOTO(sealed_weights(base ? ait_artifact_weights(base) : x->raw->weights, built.weights, &l, &weights));
+  all.weights[all.count++] = ait_weight_store_retain(built.weights);
+  AIT_GOTO(add_buckets(x, list, shapes, &l, &all, &built.plan));
+  AIT_GOTO(sealed_weights(base ? ait_artifact_weights(base) : x->raw->weights, all.weights, all.count, &l, &weights));
   AIT_GOTO(add_plans(&s.arena, base, &built.plan, report, &content));
   if (x->options->embed_samples) AIT_GOTO(own_samples(x->cases, &s));
   else if (base) AIT_GOTO(kept_samples(base, &s));
@@ -172,6 +225,7 @@ cleanup:
   samples_deinit(&s);
   ait_weight_store_release(weights);
   ait_map_deinit(&l.asked);
+  for (uint32_t k = 0; k < all.count; ++k) ait_weight_store_release(all.weights[k]);
   ait_built_deinit(&built);
   return status;
 }

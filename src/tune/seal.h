@@ -4,9 +4,10 @@
 
 #include "tune/append.h"
 #include "tune/candidate.h"
+#include "tune/shapes.h"
 
-/* base: the file that the plan is added to, NULL: a new one. */
-ait_status ait_seal(const ait_trial_context *context, const ait_candidate *winner, const char *report, ait_artifact *base,
-                    const char *path) AIT_MUST_USE;
+/* The plan of shapes->members[0], with its buckets. base: the file that the plan is added to, NULL: a new one. */
+ait_status ait_seal(const ait_trial_context *context, const ait_candidates *list, const ait_shapes *shapes, const char *report,
+                    ait_artifact *base, const char *path) AIT_MUST_USE;
 
 #endif

@@ -187,7 +187,7 @@ static void bench_open(bench *b) {
   b->options.trial_seconds = 1;
   b->options.cancel = &b->cancel;
   ait_sample sample = {b->inputs, b->input_count};
-  pt_ok(ait_tune_cases_create(b->raw, &sample, 1, &b->cases), "cases");
+  pt_ok(ait_tune_cases_create(b->raw, &sample, 1, NULL, &b->cases), "cases");
   pt_ok(ait_tune_cases_answer(&b->cases, b->raw, &b->options, 1), "answers");
   b->x =
       (ait_trial_context){.raw = b->raw, .region = b->region, .cases = &b->cases, .options = &b->options, .idle = on_idle, .idle_ctx = b};

@@ -95,7 +95,7 @@ static ait_status run(ait_tuner *t, const char *model_path, const char *out_path
   if (t->base && ait_artifact_signature(t->base).state != AIT_SIGNATURE_UNSIGNED && !t->options.sign_key)
     ait_tuner_tell(t, "note: the file was signed; with another plan in it, it is not (--sign KEY signs it again)");
   AIT_TRY(ait_tuner_open_record(t));
-  AIT_TRY(ait_tune_cases_create(t->raw, samples, sample_count, &t->cases));
+  AIT_TRY(ait_tune_cases_create(t->raw, samples, sample_count, t->options.buckets, &t->cases));
   AIT_TRY(make_key(t));
   t->start = ait_clock_seconds();
   AIT_TRY(ait_tuner_recall_oracle(t));
@@ -108,15 +108,16 @@ static ait_status run(ait_tuner *t, const char *model_path, const char *out_path
   AIT_TRY(ait_tuner_try_mixed(t));
   ait_tuner_remember_finished(t);
   AIT_TRY(ait_tuner_decide(t));
+  AIT_TRY(ait_tuner_shapes(t));
   ait_tuner_end_watch(t);
   AIT_TRY(ait_tuner_gather_evidence(t));
   ait_text report;
   ait_text_init(&report, ait_allocator_default());
-  ait_status status = ait_report_json(&t->x, &t->objective, &t->list, t->decision, &t->evidence, &t->watch.result, &report);
+  ait_status status = ait_report_json(&t->x, &t->objective, &t->list, t->decision, &t->evidence, &t->watch.result, t->shapes, &report);
   t->phase = "seal";
   ait_tuner_tell(t, NULL);
   if (status == AIT_OK && t->decision->winner >= 0 && out_path)
-    status = ait_seal(&t->x, &t->list.items[t->decision->winner], report.data, t->base, out_path);
+    status = ait_seal(&t->x, &t->list, t->shapes, report.data, t->base, out_path);
   if (status == AIT_OK && t->decision->winner < 0) status = ait_tuner_nothing_valid(t);
   if (!out_report) return ait_text_deinit(&report), status;
   return ait_status_join(status, ait_put_finish(&report, out_report));
@@ -135,6 +136,7 @@ ait_status ait_tune(const char *model_path, const char *out_path, const ait_samp
   ait_status status = t.decision ? run(&t, model_path, out_path, samples, sample_count, out_report) : AIT_OOM();
   ait_free(ait_allocator_default(), t.decision, sizeof *t.decision);
   ait_evidence_deinit(&t.evidence);
+  ait_free(ait_allocator_default(), t.shapes, sizeof *t.shapes);
   ait_record_close(t.record);
   ait_artifact_release(t.base);
   ait_candidates_deinit(&t.list);

@@ -7,6 +7,7 @@
 #include "tune/evidence.h"
 #include "tune/objective.h"
 #include "tune/record.h"
+#include "tune/shapes.h"
 #include "tune/watch.h"
 
 /* Seconds of the first measurement of a candidate; each further one is twice as long. */
@@ -29,6 +30,7 @@ typedef struct ait_tuner {
   ait_candidates list;
   ait_decision *decision;
   ait_evidence evidence;
+  ait_shapes *shapes; /* NULL: nothing is valid */
   ait_record *record; /* NULL: none */
   ait_artifact *base; /* --append: the file as it is */
   ait_trial_context x;
@@ -91,6 +93,10 @@ ait_status ait_tuner_measure_noise(ait_tuner *t) AIT_MUST_USE;
 void ait_tuner_measured(ait_tuner *t);
 /* At the end: what the watch saw, now or in the run that the record is of; warnings. */
 void ait_tuner_end_watch(ait_tuner *t);
+
+/* ---- tune_shapes.c ----------------------------------------------------------------------------------------------------------------*/
+/* The candidates at each size that samples have or the user asked for; buckets. */
+ait_status ait_tuner_shapes(ait_tuner *t) AIT_MUST_USE;
 
 /* ---- tune_evidence.c --------------------------------------------------------------------------------------------------------------*/
 /* What the report shows of the winner and of the baseline: not part of the decision, and not of the budget. */
