@@ -179,6 +179,7 @@ ait_status ait_report_html(const char *report, char **out) {
   ait_page_steps(&p);
   ait_page_candidates(&p);
   ait_page_latency(&p);
+  ait_page_shapes(&p);
   ait_page_roofline(&p);
   ait_page_memory(&p);
   ait_page_accuracy(&p);

@@ -20,6 +20,8 @@ void ait_page_modules(const ait_page *p);
 void ait_page_steps(const ait_page *p);
 void ait_page_candidates(const ait_page *p);
 void ait_page_accuracy(const ait_page *p);
+/* report_shapes.c */
+void ait_page_shapes(const ait_page *p);
 
 /* Time of the profile's steps inside the module; "" is all of it. */
 double ait_page_seconds(struct json_object *profile, const char *module);
