@@ -96,6 +96,38 @@ void ait_gemm_f32_plan(const ait_kernels *k, ait_gemm_f32 *g, int32_t threads);
 static inline int64_t ait_gemm_f32_units(const ait_gemm_f32 *g) { return g->batch[0] * g->batch[1] * g->row_parts * g->column_parts; }
 size_t ait_gemm_f32_scratch(const ait_kernels *k, const ait_gemm_f32 *g);
 
+/* ---- matrix product with weights of few bits -----------------------------------------------------------------------------------------
+ * c[m][n] = epilogue(a[m][k] w[n][k]) where w is stored as bfloat16, or as integers with one bfloat16 scale for each `group` of 32 * i
+ * neighbours along k: w = scale * q, q in [-127, 127] (int8) or [-8, 7] (int4). With integers the rows of a are quantised to 8 bits for each
+ * 32 neighbours while the kernel runs; NaN or infinity among them gives NaN. A row's result does not depend on the other rows or on m.
+ * Packed: panels of 16 columns; bf16 [K/2][16][2], int8 [K/4][16][4], int4 [K/8][16][4] bytes with k+0..3 in the low halves and k+4..7 in the
+ * high ones, q + 8; k padded with zeros to 2 or 32. Scales: [N/16][K/group][16]. */
+typedef enum ait_weight_form { AIT_WEIGHT_BF16, AIT_WEIGHT_INT8, AIT_WEIGHT_INT4, AIT_WEIGHT_FORM_COUNT } ait_weight_form;
+#define AIT_QUANT_GROUP 32
+typedef struct ait_gemm_weight_f32 {
+  int64_t m, n, k;
+  const float *a;
+  int64_t a_stride;
+  ait_weight_form form;
+  int64_t group;          /* integers: a multiple of 32 */
+  const void *b;          /* packed, 64-byte aligned */
+  const uint16_t *scales; /* packed; integers only */
+  float *c;
+  int64_t c_stride;
+  ait_epilogue ep;
+  int64_t row_parts, column_parts; /* ait_gemm_weight_f32_plan, or {1, 1} */
+} ait_gemm_weight_f32;
+void ait_gemm_weight_f32_plan(const ait_kernels *k, ait_gemm_weight_f32 *g, int32_t threads);
+static inline int64_t ait_gemm_weight_f32_units(const ait_gemm_weight_f32 *g) { return g->row_parts * g->column_parts; }
+size_t ait_gemm_weight_f32_scratch(const ait_kernels *k, const ait_gemm_weight_f32 *g);
+/* Bytes of a packed panel, of all of them, of the packed scales. */
+size_t ait_weight_panel_bytes(ait_weight_form form, int64_t k);
+size_t ait_packed_weight_bytes(ait_weight_form form, int64_t k, int64_t n);
+size_t ait_packed_scale_bytes(int64_t groups, int64_t n);
+/* From rows of n: bf16 or int8 [n][k], int4 [n][(k + 1) / 2] bytes, even k in the low half. Not for the run path. */
+void ait_pack_weight(void *dst, ait_weight_form form, const void *src, int64_t k, int64_t n);
+void ait_pack_scales(uint16_t *dst, const uint16_t *src, int64_t groups, int64_t n); /* src [n][groups] */
+
 /* ---- convolution, channels last ----------------------------------------------------------------------------------------------------
  * Images are [batch][D][H][W][C] with dense pixels order and `stride` elements from pixel to pixel (>= C: a slice of channels of a wider
  * tensor may be read or written). Missing leading dimensions are 1. Trailing padding follows from the output size. */

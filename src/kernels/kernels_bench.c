@@ -77,6 +77,32 @@ static void gemm(const ait_kernels *k, int64_t m, int64_t n, int64_t depth) {
   free(a), free(b), free(c), free(bias);
 }
 
+/* GB/s of weights when one row is computed, GFLOP/s else. */
+static void gemm_weight(const ait_kernels *k, ait_weight_form form, int64_t m, int64_t n, int64_t depth) {
+  static const char *const forms[] = {"bf16", "int8", "int4"};
+  size_t bytes = ait_packed_weight_bytes(form, depth, n), scale_bytes = ait_packed_scale_bytes(depth / 32, n);
+  float *a = floats(m * depth), *b = floats((int64_t)(bytes / sizeof(float))), *s = floats((int64_t)(scale_bytes / sizeof(float))),
+        *c = floats(m * n);
+  ait_gemm_weight_f32 g = {.m = m,
+                           .n = n,
+                           .k = depth,
+                           .a = a,
+                           .a_stride = depth,
+                           .form = form,
+                           .group = 32,
+                           .b = b,
+                           .scales = (const uint16_t *)(const void *)s,
+                           .c = c,
+                           .c_stride = n};
+  ait_gemm_weight_f32_plan(k, &g, 1);
+  char what[64];
+  snprintf(what, sizeof what, "gemm %s %d x %d x %d", forms[form], (int)m, (int)n, (int)depth);
+  double work = m == 1 ? (double)(bytes + (form == AIT_WEIGHT_BF16 ? 0 : scale_bytes)) : 2.0 * (double)(m * n * depth);
+  line(k, what, k->gemm_weight_f32, &g, ait_gemm_weight_f32_units(&g), ait_gemm_weight_f32_scratch(k, &g), work,
+       m == 1 ? "GB/s" : "GFLOP/s");
+  free(a), free(b), free(s), free(c);
+}
+
 static ait_image_dims square(int64_t size, int64_t kernel, int64_t stride) {
   int64_t pad = kernel / 2, out = (size + 2 * pad - kernel) / stride + 1;
   return (ait_image_dims){1, {1, size, size}, {1, out, out}, {1, kernel, kernel}, {1, stride, stride}, {1, 1, 1}, {0, pad, pad}};
@@ -236,6 +262,11 @@ static void bench(const ait_kernels *k) {
   gemm(k, 128, 768, 768);
   gemm(k, 128, 3072, 768);
   gemm(k, 128, 768, 3072);
+  for (int form = 0; form < AIT_WEIGHT_FORM_COUNT; ++form) {
+    gemm_weight(k, (ait_weight_form)form, 1, 4096, 4096);
+    gemm_weight(k, (ait_weight_form)form, 16, 1024, 1024);
+    gemm_weight(k, (ait_weight_form)form, 128, 1024, 1024);
+  }
   conv(k, 224, 3, 64, 7, 2);
   conv(k, 56, 64, 64, 3, 1);
   conv(k, 28, 128, 128, 3, 1);

@@ -3,6 +3,7 @@
 #include "kernels/isa.h"
 #include "kernels/template/tile_f32.inc"
 #include "kernels/template/gemm_f32.inc"
+#include "kernels/template/gemm_weight_f32.inc"
 #include "kernels/template/conv_f32.inc"
 #include "kernels/template/winograd_f32.inc"
 #include "kernels/ref/ref.h"
@@ -17,6 +18,7 @@ static size_t all_isas(test_isa *out) {
                          .tile_columns = NR * VL,
                          .pack_b_f32 = ait_k_pack_b_f32_wide16,
                          .gemm_f32 = ait_k_gemm_f32_wide16,
+                         .gemm_weight_f32 = ait_k_gemm_weight_f32_wide16,
                          .conv_f32 = ait_k_conv_f32_wide16,
                          .winograd_f32 = ait_k_winograd_f32_wide16}};
   return n;
@@ -95,6 +97,163 @@ static void check_gemm(const test_isa *isa, int64_t m, int64_t n, int64_t k, int
       }
   free(packed);
   test_buffer_free(&a), test_buffer_free(&w), test_buffer_free(&c), test_buffer_free(&bias), test_buffer_free(&residual);
+}
+
+static uint16_t bf16_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, 4);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+static float of_bf16(uint16_t x) {
+  uint32_t bits = (uint32_t)x << 16;
+  float f;
+  memcpy(&f, &bits, 4);
+  return f;
+}
+
+typedef struct weights {
+  void *rows, *packed; /* [n][k] in the form; as the kernel reads them */
+  uint16_t *scales, *packed_scales;
+  double *value; /* [n][k] */
+} weights;
+static weights random_weights(ait_weight_form form, int64_t k, int64_t n, int64_t group) {
+  int64_t groups = (k + group - 1) / group, half = (k + 1) / 2;
+  weights w = {calloc((size_t)(n * k) + 1, 2), test_aligned(ait_packed_weight_bytes(form, k, n)), calloc((size_t)(n * groups) + 1, 2),
+               (uint16_t *)(void *)test_aligned(ait_packed_scale_bytes(groups, n)), calloc((size_t)(n * k) + 1, sizeof(double))};
+  for (int64_t i = 0; i < n * groups; ++i) w.scales[i] = bf16_of(0.01f + 0.02f * fabsf(test_float()));
+  for (int64_t r = 0; r < n; ++r)
+    for (int64_t i = 0; i < k; ++i) {
+      double scale = (double)of_bf16(w.scales[groups ? r * groups + i / group : 0]);
+      int q = form == AIT_WEIGHT_INT8 ? (int)test_random(255) - 127 : (int)test_random(16) - 8;
+      if (form == AIT_WEIGHT_BF16) {
+        uint16_t bits = bf16_of(test_float());
+        ((uint16_t *)w.rows)[r * k + i] = bits;
+        w.value[r * k + i] = (double)of_bf16(bits);
+      } else if (form == AIT_WEIGHT_INT8) ((int8_t *)w.rows)[r * k + i] = (int8_t)q;
+      else ((uint8_t *)w.rows)[r * half + i / 2] |= (uint8_t)((q + 8) << (i % 2 * 4));
+      if (form != AIT_WEIGHT_BF16) w.value[r * k + i] = q * scale;
+    }
+  ait_pack_weight(w.packed, form, w.rows, k, n);
+  ait_pack_scales(w.packed_scales, w.scales, groups, n);
+  return w;
+}
+static void weights_free(weights *w) { free(w->rows), free(w->packed), free(w->scales), free(w->packed_scales), free(w->value); }
+
+/* What the kernel makes of a[i]: itself, or its 8 bits times their scale. */
+static double left_value(ait_weight_form form, const float *row, int64_t k, int64_t i) {
+  if (form == AIT_WEIGHT_BF16) return (double)row[i];
+  float most = 0;
+  for (int64_t j = i / AIT_QUANT_GROUP * AIT_QUANT_GROUP; j < k && j < (i / AIT_QUANT_GROUP + 1) * AIT_QUANT_GROUP; ++j)
+    most = fmaxf(most, fabsf(row[j]));
+  return most == 0 ? 0 : (double)(most / 127.0f) * round((double)(row[i] * (127.0f / most)));
+}
+
+static void check_gemm_weight(const test_isa *isa, ait_weight_form form, int64_t m, int64_t n, int64_t k, int64_t group) {
+  const int64_t as = k + test_random(4), cs = n + test_random(4), rs = n + test_random(3);
+  test_buffer a = test_buffer_random(m * as), c = test_buffer_create(m * cs), bias = test_buffer_random(n),
+              residual = test_buffer_random(m * rs);
+  weights w = random_weights(form, k, n, group);
+  ait_gemm_weight_f32 g = {.m = m,
+                           .n = n,
+                           .k = k,
+                           .a = a.data,
+                           .a_stride = as,
+                           .form = form,
+                           .group = group,
+                           .b = w.packed,
+                           .scales = w.packed_scales,
+                           .c = c.data,
+                           .c_stride = cs,
+                           .ep = random_epilogue(&bias, &residual, rs)};
+  ait_gemm_weight_f32_plan(&isa->table, &g, 1 + (int32_t)test_random(4));
+  if (test_random(2)) g.row_parts = 1 + test_random(3), g.column_parts = 1 + test_random(3);
+  run_units(isa->table.gemm_weight_f32, &g, ait_gemm_weight_f32_units(&g), ait_gemm_weight_f32_scratch(&isa->table, &g));
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < cs; ++j) {
+      const float *got = c.data + i * cs + j;
+      if (j >= n) {
+        assert_true(test_is_pattern(got));
+        continue;
+      }
+      double sum = 0, magnitude = 1;
+      for (int64_t x = 0; x < k; ++x) {
+        double v = left_value(form, a.data + i * as, k, x) * w.value[j * k + x];
+        sum += v;
+        magnitude += fabs(v);
+      }
+      double want = ref_epilogue(sum, j, &g.ep, (double)residual.data[i * rs + j]);
+      TEST_NEAR((double)*got, want, 1e-6 * magnitude + 1e-6 * fabs(want), "%s form %d: %d x %d x %d at %d, %d act %d", isa->name, (int)form,
+                (int)m, (int)n, (int)k, (int)i, (int)j, (int)g.ep.act);
+    }
+  /* each row by itself gives the same bits: what a sequence gets does not depend on its batch */
+  float *row = calloc((size_t)n + 1, sizeof(float));
+  for (int64_t i = 0; i < m; ++i) {
+    ait_gemm_weight_f32 one = g;
+    one.m = one.row_parts = one.column_parts = 1;
+    one.a += i * as;
+    one.c = row;
+    if (one.ep.residual) one.ep.residual += i * rs;
+    run_units(isa->table.gemm_weight_f32, &one, 1, ait_gemm_weight_f32_scratch(&isa->table, &one));
+    assert_memory_equal(row, c.data + i * cs, (size_t)n * sizeof(float));
+  }
+  free(row);
+  weights_free(&w);
+  test_buffer_free(&a), test_buffer_free(&c), test_buffer_free(&bias), test_buffer_free(&residual);
+}
+
+static void gemm_weight(void **state) {
+  AIT_UNUSED(state);
+  static const int64_t shapes[][3] = {{1, 300, 700}, {2, 130, 333}, {3, 129, 65}, {4, 200, 500}, {29, 100, 641},
+                                      {67, 70, 330}, {1, 17, 2000}, {7, 100, 1},  {5, 1, 320},   {600, 33, 64}};
+  test_isa isas[8];
+  size_t count = all_isas(isas);
+  for (size_t t = 0; t < count; ++t)
+    for (int form = 0; form < AIT_WEIGHT_FORM_COUNT; ++form) {
+      for (int64_t m = 0; m <= 9; ++m)
+        for (int64_t n = 1; n <= 33; n += 2) check_gemm_weight(&isas[t], (ait_weight_form)form, m, n, (m * 17 + n * 5) % 103, 32);
+      for (size_t s = 0; s < AIT_COUNT(shapes); ++s)
+        check_gemm_weight(&isas[t], (ait_weight_form)form, shapes[s][0], shapes[s][1], shapes[s][2], 32 << test_random(3));
+    }
+}
+
+/* Largest magnitudes everywhere, zeros, and what is not finite. */
+static void gemm_weight_extremes(void **state) {
+  AIT_UNUSED(state);
+  enum { K = 64, N = 16 };
+  test_isa isas[8];
+  size_t count = all_isas(isas);
+  for (size_t t = 0; t < count; ++t)
+    for (int form = AIT_WEIGHT_INT8; form < AIT_WEIGHT_FORM_COUNT; ++form) {
+      int8_t rows[N * K];
+      uint16_t scales[N * 2], packed_scales[N * 2];
+      float a[3 * K], c[3 * N];
+      void *packed = test_aligned(ait_packed_weight_bytes((ait_weight_form)form, K, N));
+      memset(rows, form == AIT_WEIGHT_INT8 ? -127 : 0xff, sizeof rows); /* int4: 15, that is 7 */
+      for (int i = 0; i < N * 2; ++i) scales[i] = bf16_of(1);
+      for (int i = 0; i < K; ++i) a[i] = -127, a[K + i] = 0, a[2 * K + i] = i == 40 ? INFINITY : 1;
+      ait_pack_weight(packed, (ait_weight_form)form, rows, K, N);
+      ait_pack_scales(packed_scales, scales, 2, N);
+      ait_gemm_weight_f32 g = {.m = 3,
+                               .n = N,
+                               .k = K,
+                               .a = a,
+                               .a_stride = K,
+                               .form = (ait_weight_form)form,
+                               .group = 32,
+                               .b = packed,
+                               .scales = packed_scales,
+                               .c = c,
+                               .c_stride = N,
+                               .row_parts = 1,
+                               .column_parts = 1};
+      run_units(isas[t].table.gemm_weight_f32, &g, 1, ait_gemm_weight_f32_scratch(&isas[t].table, &g));
+      for (int j = 0; j < N; ++j) {
+        TEST_NEAR((double)c[j], form == AIT_WEIGHT_INT8 ? 127.0 * 127 * K : -127.0 * 7 * K, 1e-3, "%s extremes", isas[t].name);
+        assert_true(c[N + j] == 0);
+        assert_true(isnan(c[2 * N + j]));
+      }
+      free(packed);
+    }
 }
 
 static void gemm_small(void **state) {
@@ -313,8 +472,9 @@ static void gemm_not_finite(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gemm_small),  cmocka_unit_test(gemm_large),  cmocka_unit_test(gemm_batched),    cmocka_unit_test(winograd),
-      cmocka_unit_test(conv_random), cmocka_unit_test(conv_shapes), cmocka_unit_test(gemm_not_finite),
+      cmocka_unit_test(gemm_small),  cmocka_unit_test(gemm_weight),  cmocka_unit_test(gemm_weight_extremes),
+      cmocka_unit_test(gemm_large),  cmocka_unit_test(gemm_batched), cmocka_unit_test(winograd),
+      cmocka_unit_test(conv_random), cmocka_unit_test(conv_shapes),  cmocka_unit_test(gemm_not_finite),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

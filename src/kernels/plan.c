@@ -76,6 +76,76 @@ size_t ait_gemm_f32_scratch(const ait_kernels *k, const ait_gemm_f32 *g) {
   return ait_tile_scratch_layout(g->k / AIT_BLOCK_K + 1, AIT_BLOCK_PIXELS, true, 0).total;
 }
 
+/* ---- weights of few bits -------------------------------------------------------------------------------------------------------------*/
+static int64_t padded_k(ait_weight_form form, int64_t k) {
+  int64_t step = form == AIT_WEIGHT_BF16 ? 2 : AIT_QUANT_GROUP;
+  return ceil_div(k, step) * step;
+}
+size_t ait_weight_panel_bytes(ait_weight_form form, int64_t k) {
+  size_t elements = (size_t)padded_k(form, k) * AIT_PANEL;
+  return form == AIT_WEIGHT_BF16 ? elements * 2 : form == AIT_WEIGHT_INT8 ? elements : elements / 2;
+}
+size_t ait_packed_weight_bytes(ait_weight_form form, int64_t k, int64_t n) {
+  return ait_weight_panel_bytes(form, k) * (size_t)ait_panels(n);
+}
+size_t ait_packed_scale_bytes(int64_t groups, int64_t n) { return (size_t)groups * (size_t)ait_panels(n) * AIT_PANEL * sizeof(uint16_t); }
+
+void ait_pack_weight(void *dst, ait_weight_form form, const void *src, int64_t k, int64_t n) {
+  const int64_t pad = padded_k(form, k), half = (k + 1) / 2;
+  const size_t panel_bytes = ait_weight_panel_bytes(form, k);
+  for (int64_t p = 0; p < ait_panels(n); ++p) {
+    uint8_t *to = (uint8_t *)dst + (size_t)p * panel_bytes;
+    for (int64_t i = 0; i < pad; ++i)
+      for (int64_t j = 0; j < AIT_PANEL; ++j) {
+        int64_t row = p * AIT_PANEL + j;
+        bool in = i < k && row < n;
+        if (form == AIT_WEIGHT_BF16)
+          ((uint16_t *)(void *)to)[(i / 2 * AIT_PANEL + j) * 2 + i % 2] = in ? ((const uint16_t *)src)[row * k + i] : 0;
+        else if (form == AIT_WEIGHT_INT8) to[(i / 4 * AIT_PANEL + j) * 4 + i % 4] = in ? ((const uint8_t *)src)[row * k + i] : 0;
+        else {
+          uint8_t q = in ? ((const uint8_t *)src)[row * half + i / 2] >> (i % 2 * 4) & 15 : 8;
+          uint8_t *at = &to[(i / 8 * AIT_PANEL + j) * 4 + i % 4];
+          *at = i % 8 < 4 ? q : (uint8_t)(*at | q << 4);
+        }
+      }
+  }
+}
+
+void ait_pack_scales(uint16_t *dst, const uint16_t *src, int64_t groups, int64_t n) {
+  for (int64_t p = 0; p < ait_panels(n); ++p)
+    for (int64_t g = 0; g < groups; ++g)
+      for (int64_t j = 0; j < AIT_PANEL; ++j) {
+        int64_t row = p * AIT_PANEL + j;
+        *dst++ = row < n ? src[row * groups + g] : 0;
+      }
+}
+
+void ait_gemm_weight_f32_plan(const ait_kernels *k, ait_gemm_weight_f32 *g, int32_t threads) {
+  choose_grid(g->m, k->tile_rows, ait_panels(g->n), panel_step(k), (double)g->m * (double)g->n * (double)g->k, threads, &g->row_parts,
+              &g->column_parts);
+}
+
+ait_weight_scratch ait_weight_scratch_layout(ait_weight_form form, int64_t k) {
+  ait_weight_scratch s = {0};
+  if (form == AIT_WEIGHT_BF16) {
+    s.tile = up64(AIT_WEIGHT_PANELS * AIT_BLOCK_K * AIT_PANEL * sizeof(float));
+    s.total = s.tile + ait_tile_scratch_layout(2, AIT_BLOCK_PIXELS, true, 0).total;
+    return s;
+  }
+  s.k = padded_k(form, k);
+  s.rows = most(AIT_WEIGHT_ROWS, least(16 * AIT_WEIGHT_ROWS, 131072 / most(s.k, 1) / AIT_WEIGHT_ROWS * AIT_WEIGHT_ROWS));
+  size_t groups = (size_t)(s.rows * (s.k / AIT_QUANT_GROUP));
+  s.scale = up64((size_t)(s.rows * s.k));
+  s.sum = s.scale + up64(groups * sizeof(float));
+  s.total = s.sum + up64(groups * sizeof(int32_t));
+  return s;
+}
+
+size_t ait_gemm_weight_f32_scratch(const ait_kernels *k, const ait_gemm_weight_f32 *g) {
+  (void)k;
+  return ait_weight_scratch_layout(g->form, g->k).total;
+}
+
 ait_conv_shape ait_conv_shape_of(const ait_conv_f32 *c, int32_t tile_rows) {
   const ait_image_dims *d = &c->d;
   ait_conv_shape s = {.icg = c->ic / c->groups, .ocg = c->oc / c->groups, .taps = d->kernel[0] * d->kernel[1] * d->kernel[2]};

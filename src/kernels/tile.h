@@ -39,6 +39,16 @@ typedef struct ait_tile_scratch {
 ait_tile_scratch ait_tile_scratch_layout(int64_t pieces, int64_t rows, bool packed, int64_t border_floats);
 bool ait_gemm_packs_left(const ait_gemm_f32 *g, int64_t rows, int64_t panels);
 
+/* gemm_weight_f32. bf16: AIT_WEIGHT_PANELS panels of a block of k, widened to floats, then the tile's own scratch. Integers: `rows` rows of a
+ * at a time in 8 bits, [rows][k], with a scale and a sum for each 32, [rows][k/32]. Offsets in bytes. */
+#define AIT_WEIGHT_PANELS 8
+#define AIT_WEIGHT_ROWS 4 /* of an integer tile */
+typedef struct ait_weight_scratch {
+  int64_t k, rows;
+  size_t tile, scale, sum, total;
+} ait_weight_scratch;
+ait_weight_scratch ait_weight_scratch_layout(ait_weight_form form, int64_t k);
+
 /* Winograd: tiles of 2 x 2 outputs, and where the transformed values of a block of them lie. */
 typedef struct ait_winograd_shape {
   int64_t tiles_h, tiles_w, tiles;  /* of an image; of the batch */
