@@ -20,6 +20,54 @@ ait_status infer_rule_linear(const infer_call *c) {
   return infer_set(c, 0, x->dtype, &shape);
 }
 
+/* Weights of few bits: bfloat16 [n][k] without scales; int8 [n][k], or int4 as uint8 [n][(k + 1) / 2] with an even k in the low half, and
+ * bfloat16 scales [n][ceil(k / group)]. */
+static ait_status check_weight_form(const infer_call *c, const ait_value_info *w, const ait_value_info *scales, int64_t group) {
+  bool integers = w->dtype == AIT_I8 || w->dtype == AIT_U8;
+  if (w->rank >= 0 && w->rank != 2) return infer_error(c, "weight of rank %d", (int)w->rank);
+  if (!integers && w->dtype != AIT_BF16) return infer_error(c, "weight of dtype %s", ait_dtype_name(w->dtype));
+  if (integers != (scales != NULL))
+    return infer_error(c, integers ? "integer weights without scales" : "scales of weights that are no integers");
+  if (integers && (group < 1 || scales->dtype != AIT_BF16 || (scales->rank >= 0 && scales->rank != 2)))
+    return infer_error(c, "scales of dtype %s for each %lld weights", ait_dtype_name(scales->dtype), (long long)group);
+  return AIT_OK;
+}
+
+ait_status infer_rule_weight_linear(const infer_call *c) {
+  const ait_value_info *x, *weight;
+  infer_shape shape;
+  ait_dim same;
+  int64_t group;
+  AIT_TRY(infer_tensor(c, 0, &x));
+  AIT_TRY(infer_tensor(c, 1, &weight));
+  AIT_TRY(infer_int(c, 4, &group));
+  AIT_TRY(check_weight_form(c, weight, infer_tensor_or_null(c, 2), group));
+  if (x->rank < 0 || weight->rank < 0) return infer_set(c, 0, x->dtype, &unknown_shape);
+  if (x->rank < 1) return infer_error(c, "input of rank %d", (int)x->rank);
+  if (weight->dtype != AIT_U8) AIT_TRY(infer_unify(c, x->shape[x->rank - 1], weight->shape[1], "input features", &same));
+  infer_get_shape(x, &shape);
+  shape.dims[shape.rank - 1] = weight->shape[0];
+  return infer_set(c, 0, x->dtype, &shape);
+}
+
+ait_status infer_rule_weight_embedding(const infer_call *c) {
+  const ait_value_info *weight, *indices;
+  infer_shape shape;
+  int64_t group, features;
+  AIT_TRY(infer_tensor(c, 0, &weight));
+  AIT_TRY(infer_tensor(c, 2, &indices));
+  AIT_TRY(infer_int(c, 3, &features));
+  AIT_TRY(infer_int(c, 4, &group));
+  AIT_TRY(check_weight_form(c, weight, infer_tensor_or_null(c, 1), group));
+  if (c->args[5].kind != AIT_ARG_DTYPE) return infer_error(c, "argument 'dtype' is no dtype");
+  if (features < 0) return infer_error(c, "%lld features", (long long)features);
+  if (indices->rank == AIT_MAX_RANK) return infer_error(c, "rank above %d", AIT_MAX_RANK);
+  if (indices->rank < 0) return infer_set(c, 0, (ait_dtype)c->args[5].as.i, &unknown_shape);
+  infer_get_shape(indices, &shape);
+  AIT_TRY(ait_dim_const(c->g, features, &shape.dims[shape.rank++]));
+  return infer_set(c, 0, (ait_dtype)c->args[5].as.i, &shape);
+}
+
 /* torch.matmul: a vector on the left is a row, on the right a column, and its dim goes away. */
 ait_status infer_rule_matmul(const infer_call *c) {
   const ait_value_info *a, *b;

@@ -98,10 +98,10 @@ size_t ait_gemm_f32_scratch(const ait_kernels *k, const ait_gemm_f32 *g);
 
 /* ---- matrix product with weights of few bits -----------------------------------------------------------------------------------------
  * c[m][n] = epilogue(a[m][k] w[n][k]) where w is stored as bfloat16, or as integers with one bfloat16 scale for each `group` of 32 * i
- * neighbours along k: w = scale * q, q in [-127, 127] (int8) or [-8, 7] (int4). With integers the rows of a are quantised to 8 bits for each
- * 32 neighbours while the kernel runs; NaN or infinity among them gives NaN. A row's result does not depend on the other rows or on m.
- * Packed: panels of 16 columns; bf16 [K/2][16][2], int8 [K/4][16][4], int4 [K/8][16][4] bytes with k+0..3 in the low halves and k+4..7 in the
- * high ones, q + 8; k padded with zeros to 2 or 32. Scales: [N/16][K/group][16]. */
+ * neighbours along k: w = scale * q, q in [-127, 127] (int8) or [-8, 7] (int4). With integers the rows of a are quantised to 8 bits for
+ * each 32 neighbours while the kernel runs; NaN or infinity among them gives NaN. A row's result does not depend on the other rows or on m.
+ * Packed: panels of 16 columns; bf16 [K/2][16][2], int8 [K/4][16][4], int4 [K/8][16][4] bytes with k+0..3 in the low halves and k+4..7 in
+ * the high ones, q + 8; k padded with zeros to 2 or 32. Scales: [N/16][K/group][16]. */
 typedef enum ait_weight_form { AIT_WEIGHT_BF16, AIT_WEIGHT_INT8, AIT_WEIGHT_INT4, AIT_WEIGHT_FORM_COUNT } ait_weight_form;
 #define AIT_QUANT_GROUP 32
 typedef struct ait_gemm_weight_f32 {

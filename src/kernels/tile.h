@@ -39,8 +39,8 @@ typedef struct ait_tile_scratch {
 ait_tile_scratch ait_tile_scratch_layout(int64_t pieces, int64_t rows, bool packed, int64_t border_floats);
 bool ait_gemm_packs_left(const ait_gemm_f32 *g, int64_t rows, int64_t panels);
 
-/* gemm_weight_f32. bf16: AIT_WEIGHT_PANELS panels of a block of k, widened to floats, then the tile's own scratch. Integers: `rows` rows of a
- * at a time in 8 bits, [rows][k], with a scale and a sum for each 32, [rows][k/32]. Offsets in bytes. */
+/* gemm_weight_f32. bf16: AIT_WEIGHT_PANELS panels of a block of k, widened to floats, then the tile's own scratch. Integers: `rows` rows of
+ * a at a time in 8 bits, [rows][k], with a scale and a sum for each 32, [rows][k/32]. Offsets in bytes. */
 #define AIT_WEIGHT_PANELS 8
 #define AIT_WEIGHT_ROWS 4 /* of an integer tile */
 typedef struct ait_weight_scratch {

@@ -2,7 +2,6 @@
  * a weight belongs to the plan, not to the user's file; the tuner seals those that a plan asks for when it is loaded. */
 #include "backends/reference/reference.h"
 #include "passes/rewrite.h"
-#include <stdio.h>
 
 /* A folded value may take this much more than what it is made from: masks and position tables are small; broadcasts are not kept. */
 enum { GROWTH_LIMIT = 1 << 20 };
@@ -93,41 +92,13 @@ static ait_status compute(folder *f, const ait_node *n, const ait_region_node *n
   return AIT_OK;
 }
 
-/* Named after its contents: equal constants are one, and plans for several machines do not clash in one file. */
-static void name_constant(const ait_tensor *t, char out[32]) {
-  uint64_t h = ait_hash(t->data, ait_tensor_bytes(t), (uint64_t)t->dtype);
-  h = ait_hash(t->shape, (size_t)t->rank * sizeof *t->shape, h);
-  snprintf(out, 32, "folded.%016llx", (unsigned long long)h);
-}
-
-static uint32_t find_input(const ait_graph *g, const char *name) {
-  for (size_t i = 0; i < g->input_count; ++i)
-    if (g->inputs[i].kind == AIT_INPUT_CONSTANT && g->inputs[i].name && !strcmp(g->inputs[i].name, name)) return g->inputs[i].value;
-  return AIT_NO_INDEX;
-}
-
-static ait_status add_weight(folder *f, const char *name, ait_tensor *t) {
-  ait_weight w = {.name = name, .dtype = t->dtype, .rank = t->rank};
-  memcpy(w.shape, t->shape, sizeof w.shape);
-  memcpy(w.strides, t->strides, sizeof w.strides);
-  AIT_TRY(ait_weight_store_add_storage(f->g->weights, ait_storage_retain(t->storage), &w.storage));
-  return ait_weight_store_add(f->g->weights, &w);
-}
-
 /* A computed tensor as a weight and an input of the graph. */
 static ait_status as_constant(folder *f, uint32_t v, uint32_t *out) {
-  char name[32];
   ait_tensor copy;
   AIT_TRY(ait_tensor_cast(f->a, &f->values[v].as.tensor, f->values[v].as.tensor.dtype, &copy));
-  name_constant(&copy, name);
-  *out = find_input(f->g, name);
-  ait_status status = AIT_OK;
-  if (!ait_weight_store_find(f->g->weights, name)) status = add_weight(f, name, &copy);
+  ait_status status = ait_constant_new(f->g, &copy, out);
   ait_tensor_release(&copy);
-  if (status != AIT_OK || *out != AIT_NO_INDEX) return status;
-  AIT_TRY(ait_graph_add_value(f->g, name, &f->g->values[v], out));
-  ait_region_input input = {.value = *out, .kind = AIT_INPUT_CONSTANT, .name = name, .user_index = -1};
-  return ait_graph_add_input(f->g, &input);
+  return status;
 }
 
 typedef struct reads {

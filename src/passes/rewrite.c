@@ -30,6 +30,32 @@ ait_node *ait_def_of(const ait_graph *g, uint32_t value, const char *op) {
   return n && !(n->flags & AIT_NODE_INPLACE) && !strcmp(n->op->name, op) ? n : NULL;
 }
 
+/* ---- constants -------------------------------------------------------------------------------------------------------------------*/
+static ait_status add_weight(ait_graph *g, const char *name, const ait_tensor *t) {
+  ait_weight w = {.name = name, .dtype = t->dtype, .rank = t->rank};
+  memcpy(w.shape, t->shape, sizeof w.shape);
+  memcpy(w.strides, t->strides, sizeof w.strides);
+  AIT_TRY(ait_weight_store_add_storage(g->weights, ait_storage_retain(t->storage), &w.storage));
+  return ait_weight_store_add(g->weights, &w);
+}
+
+ait_status ait_constant_new(ait_graph *g, const ait_tensor *t, uint32_t *out) {
+  char name[32];
+  uint64_t h = ait_hash(t->data, ait_tensor_bytes(t), (uint64_t)t->dtype);
+  h = ait_hash(t->shape, (size_t)t->rank * sizeof *t->shape, h);
+  snprintf(name, sizeof name, "folded.%016llx", (unsigned long long)h);
+  for (size_t i = 0; i < g->input_count; ++i)
+    if (g->inputs[i].kind == AIT_INPUT_CONSTANT && g->inputs[i].name && !strcmp(g->inputs[i].name, name))
+      return *out = g->inputs[i].value, AIT_OK;
+  ait_dim shape[AIT_MAX_RANK];
+  for (int32_t d = 0; d < t->rank; ++d) AIT_TRY(ait_dim_const(g, t->shape[d], &shape[d]));
+  if (!ait_weight_store_find(g->weights, name)) AIT_TRY(add_weight(g, name, t));
+  ait_value_info info = {.type = AIT_TYPE_TENSOR, .dtype = t->dtype, .rank = t->rank, .shape = shape, .scalar = AIT_NO_INDEX};
+  AIT_TRY(ait_graph_add_value(g, name, &info, out));
+  ait_region_input input = {.value = *out, .kind = AIT_INPUT_CONSTANT, .name = name, .user_index = -1};
+  return ait_graph_add_input(g, &input);
+}
+
 /* ---- arguments -------------------------------------------------------------------------------------------------------------------*/
 ait_arg ait_dim_as_arg(const ait_graph *g, ait_dim d) {
   int64_t v;

@@ -50,6 +50,9 @@ bool ait_wrap_dim(int64_t *dim, int32_t rank); /* negative dims; false when outs
 bool ait_is_constant(const ait_graph *g, uint32_t value);
 /* The contents of a constant input, when its weight is there. Borrowed. */
 bool ait_constant_tensor(const ait_graph *g, uint32_t value, ait_tensor *out);
+/* A new constant input "folded.<hash of its contents>", with its weight, both once for equal contents: plans for several machines do not
+ * clash in one file. The tensor is contiguous; its storage is shared. */
+ait_status ait_constant_new(ait_graph *g, const ait_tensor *tensor, uint32_t *out) AIT_MUST_USE;
 /* A constant with one element, or a `full` of a number: that number. */
 bool ait_scalar_constant(const ait_graph *g, uint32_t value, double *out);
 

@@ -5,7 +5,7 @@
 #include "backends/region_codec.h"
 
 /* ---- operators -------------------------------------------------------------------------------------------------------------------*/
-enum need { ANY, SAME, F32, NUMBERS, REDUCTION, ATTENTION, ROWS, UPSAMPLE, INDEX, GATHER, CUMSUM, RECURRENT };
+enum need { ANY, SAME, F32, NUMBERS, REDUCTION, ATTENTION, ROWS, UPSAMPLE, INDEX, GATHER, CUMSUM, RECURRENT, FEW_BITS };
 enum { LIST = 0x80 };
 #define L(n) (LIST | (n))
 
@@ -156,9 +156,13 @@ static bool upsample_known(const ait_region *r, const ait_region_node *n) {
   return !strcmp(n->args[2].as.string, "nearest") || !strcmp(n->args[2].as.string, "linear");
 }
 
+static bool has_epilogue(nat_kind kind) {
+  return kind == NAT_LINEAR || kind == NAT_WEIGHT_LINEAR || kind == NAT_MATMUL || kind == NAT_CONV;
+}
+
 /* The operands that a prepare function cannot do without. */
 static bool has_operands(const ait_region *r, const ait_region_node *n, const op_row *row) {
-  uint32_t needed = row->kind == NAT_LINEAR || row->kind == NAT_MATMUL || row->kind == NAT_CONV ? 2 : 1;
+  uint32_t needed = has_epilogue(row->kind) ? 2 : 1;
   if (row->operand_count == 0 || (row->operands[0] & LIST)) return true;
   for (uint32_t i = 0; i < needed; ++i) {
     if (arg_value(r, n, row->operands[i]) == NULL) return false;
@@ -198,6 +202,23 @@ static bool cumsum_known(const ait_region *r, const ait_region_node *n) {
   return ints || (from == AIT_F32 && to == AIT_F32);
 }
 
+static bool is_weight(const ait_region *r, const ait_arg *a) {
+  for (uint32_t i = 0; i < r->input_count; ++i) {
+    const ait_region_input *in = &r->inputs[i];
+    if (a->kind == AIT_ARG_VALUE && in->value == a->as.value) return in->kind != AIT_INPUT_USER && in->name != NULL && !in->mutated;
+  }
+  return false;
+}
+
+/* Floats times a weight that is packed when compiling, in groups that the kernel knows. */
+static bool few_bits_known(const ait_region *r, const ait_region_node *n) {
+  const ait_region_value *x = arg_value(r, n, 0), *w = arg_value(r, n, 1), *bias = arg_value(r, n, 3);
+  int64_t group = n->arg_count > 4 && n->args[4].kind == AIT_ARG_INT ? n->args[4].as.i : 0;
+  if (x->dtype != AIT_F32 || r->values[n->results[0]].dtype != AIT_F32 || x->rank < 1 || (bias && bias->dtype != AIT_F32)) return false;
+  if (!is_weight(r, &n->args[1]) || (w->dtype != AIT_BF16 && !is_weight(r, &n->args[2]))) return false;
+  return w->dtype == AIT_BF16 || ((w->dtype == AIT_I8 || w->dtype == AIT_U8) && group > 0 && group % AIT_QUANT_GROUP == 0);
+}
+
 static bool need_met(const ait_region *r, const ait_region_node *n, const op_row *row) {
   if (!results_are_tensors(r, n) || !has_operands(r, n, row)) return false;
   switch (row->need) {
@@ -214,6 +235,7 @@ static bool need_met(const ait_region *r, const ait_region_node *n, const op_row
       return is_index(arg_value(r, n, 2)) && arg_value(r, n, 0)->rank > 0 && arg_value(r, n, 0)->dtype == r->values[n->results[0]].dtype;
     case CUMSUM: return cumsum_known(r, n);
     case RECURRENT: return recurrent_known(r, n, row);
+    case FEW_BITS: return few_bits_known(r, n);
   }
   return false;
 }
@@ -329,7 +351,6 @@ static ait_status analyse(nat_lower *l) {
 }
 
 /* ---- epilogues -------------------------------------------------------------------------------------------------------------------*/
-static bool has_epilogue(nat_kind kind) { return kind == NAT_LINEAR || kind == NAT_MATMUL || kind == NAT_CONV; }
 
 /* A vector added to the columns of a product: the weight of an nn.Linear that was exported as matmul + add. */
 static bool is_column_bias(const nat_lower *l, uint32_t product, uint32_t value) {
@@ -375,7 +396,8 @@ static void plan_epilogue(nat_lower *l, uint32_t node, nat_kind kind) {
   uint32_t result = n->results[0];
   /* A vector for a matrix: the last dim of the result is then not the columns. */
   if (!l->fuse || nat_value(l, n->args[1].as.value)->rank < 2 || nat_value(l, n->args[0].as.value)->rank < 2) return;
-  bool has_bias = kind != NAT_MATMUL && n->arg_count > 2 && n->args[2].kind == AIT_ARG_VALUE;
+  uint32_t bias = kind == NAT_WEIGHT_LINEAR ? 3 : 2;
+  bool has_bias = kind != NAT_MATMUL && n->arg_count > bias && n->args[bias].kind == AIT_ARG_VALUE;
   while (l->uses[result] == 1 && l->last_user[result] != NAT_NONE) {
     uint32_t u = l->last_user[result];
     const ait_region_node *user = &l->region->nodes[u];
@@ -474,7 +496,7 @@ static ait_status product_step(nat_lower *l, uint32_t node, const op_row *row) {
   s.q = e->q;
   s.residual_after = e->residual_after;
   if (row->kind == NAT_CONV && nat_takes_winograd(l, n)) s.flags |= NAT_STEP_WINOGRAD;
-  if (l->pack) AIT_TRY(nat_pack_node(l, n, row->kind));
+  if (l->pack || row->kind == NAT_WEIGHT_LINEAR) AIT_TRY(nat_pack_node(l, n, row->kind));
   return finish_step(l, &s, &l->region->nodes[e->last]);
 }
 

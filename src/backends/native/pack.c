@@ -27,7 +27,7 @@ static bool permute_constant(const nat_lower *l, const ait_region_node *n, ait_t
 }
 
 /* Only the view that weights come through in practice: a transposition, or several. Others are views when shapes are bound. */
-bool nat_constant(nat_lower *l, uint32_t value, ait_tensor *out) {
+static bool constant_of(nat_lower *l, uint32_t value, ait_tensor *out) {
   enum { CHAIN = 8 };
   const ait_region_node *chain[CHAIN];
   int length = 0;
@@ -42,7 +42,7 @@ bool nat_constant(nat_lower *l, uint32_t value, ait_tensor *out) {
   const ait_region_input *in = &l->region->inputs[l->input_of[value]];
   if (!l->is_static[value] || in->name == NULL || l->options->weights.get == NULL) return false;
   ait_status status = l->options->weights.get(l->options->weights.ctx, in->name, out);
-  if (status != AIT_OK || out->dtype != AIT_F32) {
+  if (status != AIT_OK) {
     ait_status_ignore(status); /* load says the same when the weight is needed as it is */
     return false;
   }
@@ -51,6 +51,8 @@ bool nat_constant(nat_lower *l, uint32_t value, ait_tensor *out) {
   }
   return true;
 }
+
+bool nat_constant(nat_lower *l, uint32_t value, ait_tensor *out) { return constant_of(l, value, out) && out->dtype == AIT_F32; }
 
 /* ---- requests --------------------------------------------------------------------------------------------------------------------*/
 /* pack dims of convolutions: groups, IC, OC, KD, KH, KW */
@@ -67,6 +69,8 @@ size_t nat_pack_bytes(nat_pack_kind kind, const int64_t dims[6]) {
     case NAT_PACK_WINOGRAD:
       return dims[0] == 1 && dims[3] == 1 && dims[4] == 3 && dims[5] == 3 ? ait_winograd_weight_bytes(dims[1], dims[2]) : 0;
     case NAT_PACK_DEPTHWISE: return (size_t)(taps * dims[2]) * sizeof(float);
+    case NAT_PACK_WEIGHT: return dims[2] < AIT_WEIGHT_FORM_COUNT ? ait_packed_weight_bytes((ait_weight_form)dims[2], dims[0], dims[1]) : 0;
+    case NAT_PACK_SCALES: return ait_packed_scale_bytes(dims[0], dims[1]);
     case NAT_PACK_TRANSPOSED: return dims[0] > 0 ? (size_t)dims[0] * ait_packed_b_bytes(dims[1] / dims[0], taps * (dims[2] / dims[0])) : 0;
   }
   return 0;
@@ -159,6 +163,8 @@ void nat_pack_fill(const ait_kernels *k, const nat_pack *pack, const ait_tensor 
     case NAT_PACK_WINOGRAD: ait_pack_winograd_weight(dst, t->data, d[1], d[2], t->strides); break;
     case NAT_PACK_DEPTHWISE: pack_depthwise(t, d, dst); break;
     case NAT_PACK_TRANSPOSED: pack_transposed(t, d, dst); break;
+    case NAT_PACK_WEIGHT: ait_pack_weight(dst, (ait_weight_form)d[2], t->data, d[0], d[1]); break;
+    case NAT_PACK_SCALES: ait_pack_scales(dst, t->data, d[0], d[1]); break;
   }
 }
 
@@ -178,6 +184,30 @@ static ait_status pack_as_matrix(nat_lower *l, uint32_t value, bool rows_are_out
   if (rows_are_outputs) t = transposed(&t);
   int64_t dims[6] = {t.shape[0], t.shape[1], 1, 1, 1, 1};
   return nat_pack_request(l, NAT_PACK_MATRIX, &t, dims);
+}
+
+ait_weight_form nat_weight_form(ait_dtype dtype) {
+  return dtype == AIT_BF16 ? AIT_WEIGHT_BF16 : dtype == AIT_I8 ? AIT_WEIGHT_INT8 : AIT_WEIGHT_INT4;
+}
+
+/* The weight, and the scales when there are any; lower.c has checked dtypes and groups. */
+static ait_status pack_few_bits(nat_lower *l, const ait_region_node *n) {
+  const ait_region_value *x = nat_value(l, n->args[0].as.value);
+  ait_tensor w, scales;
+  int64_t k;
+  if (!constant_of(l, n->args[1].as.value, &w) || w.rank != 2 || !ait_tensor_is_contiguous(&w))
+    return ait_error(AIT_CODE_INVALID_MODEL, "%s: the weight is not there, or is no dense matrix", n->name);
+  const ait_dim_expr *last = &l->region->dims[x->shape[x->rank - 1]];
+  k = w.dtype != AIT_U8 ? w.shape[1] : last->op == AIT_DIM_CONST ? last->value : -1;
+  if (k < 0 || (w.dtype == AIT_U8 && k / 2 + k % 2 != w.shape[1]))
+    return ait_error(AIT_CODE_INVALID_MODEL, "%s: the weight does not fit the input", n->name);
+  AIT_TRY(nat_pack_request(l, NAT_PACK_WEIGHT, &w, (const int64_t[6]){k, w.shape[0], nat_weight_form(w.dtype), 1, 1, 1}));
+  if (w.dtype == AIT_BF16) return AIT_OK;
+  int64_t group = n->args[4].as.i, groups = k / group + (k % group != 0);
+  if (!constant_of(l, n->args[2].as.value, &scales) || scales.rank != 2 || !ait_tensor_is_contiguous(&scales) ||
+      scales.shape[0] != w.shape[0] || scales.shape[1] != groups || scales.dtype != AIT_BF16)
+    return ait_error(AIT_CODE_INVALID_MODEL, "%s: the scales are not there, or do not fit the weight", n->name);
+  return nat_pack_request(l, NAT_PACK_SCALES, &scales, (const int64_t[6]){groups, w.shape[0], 1, 1, 1, 1});
 }
 
 /* The numbers of argument `arg` are all `want`. */
@@ -240,6 +270,7 @@ ait_status nat_pack_node(nat_lower *l, const ait_region_node *n, nat_kind kind) 
   bool gru = kind == NAT_GRU;
   switch (kind) {
     case NAT_LINEAR: return pack_as_matrix(l, n->args[1].as.value, true);
+    case NAT_WEIGHT_LINEAR: return pack_few_bits(l, n);
     case NAT_MATMUL: return pack_as_matrix(l, n->args[1].as.value, false);
     case NAT_CONV: return pack_conv(l, n);
     case NAT_LSTM:

@@ -157,6 +157,64 @@ ait_status nat_prepare_linear(nat_bind *b, const nat_step *s) {
   return product_2d(b, s, &x, &w, &y, &to);
 }
 
+/* ---- weights of few bits -----------------------------------------------------------------------------------------------------------*/
+static ait_status emit_weight_product(nat_bind *b, const nat_step *s, ait_gemm_weight_f32 *g, const nat_matrix *from, const nat_matrix *to,
+                                      const nat_view *y) {
+  nat_view packed, scales, bias, r;
+  nat_matrix residual;
+  ait_status status;
+  bool has_bias, has_residual = nat_has_in(b, s, 3);
+  int64_t groups = g->group ? g->k / g->group + (g->k % g->group != 0) : 0;
+  if (!nat_packed(b, s, 0, NAT_PACK_WEIGHT, (const int64_t[6]){g->k, g->n, g->form, 1, 1, 1}, &packed, &status) ||
+      (groups && !nat_packed(b, s, 1, NAT_PACK_SCALES, (const int64_t[6]){groups, g->n, 1, 1, 1, 1}, &scales, &status)))
+    return status != AIT_OK ? status : nat_error(b, AIT_CODE_INVALID_MODEL, "the packed weight is missing");
+  AIT_TRY(nat_vector(b, s, 2, g->n, &has_bias, &bias));
+  if (has_residual) {
+    AIT_TRY(nat_in_f32(b, s, 3, &r));
+    if (!nat_same_shape(&r, y)) return nat_error(b, AIT_CODE_INVALID_MODEL, "the addend has another shape");
+    AIT_TRY(nat_matrix_in(b, &r, 1, &residual));
+    g->ep.residual_stride = residual.stride;
+  }
+  set_epilogue(s, &g->ep);
+  if (g->m == 0 || g->n == 0) return AIT_OK;
+  g->row_parts = g->column_parts = 1;
+  ait_gemm_weight_f32_plan(b->kernels, g, b->threads);
+  double weights = (double)g->n * (double)g->k;
+  nat_work work = {b->kernels->gemm_weight_f32, "gemm, few bits", ait_gemm_weight_f32_units(g),
+                   weights * (double)g->m * 0.02 + weights * 0.02, ait_gemm_weight_f32_scratch(b->kernels, g)};
+  ait_gemm_weight_f32 *args;
+  AIT_TRY(nat_emit(b, &work, g, sizeof *g, &args));
+  AIT_TRY(NAT_POINTER(b, args->a, &from->view));
+  AIT_TRY(NAT_POINTER(b, args->b, &packed));
+  if (groups) AIT_TRY(NAT_POINTER(b, args->scales, &scales));
+  AIT_TRY(NAT_POINTER(b, args->c, &to->view));
+  if (has_bias) AIT_TRY(NAT_POINTER(b, args->ep.bias, &bias));
+  if (has_residual) AIT_TRY(NAT_POINTER(b, args->ep.residual, &residual.view));
+  return AIT_OK;
+}
+
+ait_status nat_prepare_weight_linear(nat_bind *b, const nat_step *s) {
+  nat_view x, y;
+  nat_matrix from, to;
+  const ait_region_node *n = nat_node(b->program, s);
+  AIT_TRY(nat_in_f32(b, s, 0, &x));
+  if (x.rank < 1) return nat_error(b, AIT_CODE_INVALID_MODEL, "input of rank %d", x.rank);
+  AIT_TRY(nat_matrix_in(b, &x, 1, &from));
+  AIT_TRY(nat_matrix_out(b, s, 0, 1, &y, &to));
+  ait_dtype dtype = b->program->region->values[n->args[1].as.value].dtype;
+  ait_gemm_weight_f32 g = {.m = to.rows,
+                           .n = to.n,
+                           .k = from.n,
+                           .a_stride = from.stride,
+                           .c_stride = to.stride,
+                           .form = nat_weight_form(dtype),
+                           .group = dtype == AIT_BF16 ? 0 : n->args[4].as.i};
+  if (from.rows != to.rows) return nat_error(b, AIT_CODE_INVALID_MODEL, "shapes of the product do not fit");
+  if (dtype != AIT_BF16 && (g.group < AIT_QUANT_GROUP || g.group % AIT_QUANT_GROUP))
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "groups of %lld", (long long)g.group);
+  return emit_weight_product(b, s, &g, &from, &to, &y);
+}
+
 /* ---- matmul ----------------------------------------------------------------------------------------------------------------------*/
 static void insert_dim(nat_view *v, int32_t at) {
   for (int32_t d = v->rank; d > at; --d) {

@@ -136,7 +136,8 @@ static void mark_channels_last(nat_program *p) {
 /* A weight whose packed form is in the blob is read for its sizes only: its contents stay where they are, and need not even be in the file.
  */
 static bool reads_sizes_only(const nat_step *s, uint32_t operand) {
-  return (s->kind == NAT_LINEAR || s->kind == NAT_MATMUL || s->kind == NAT_CONV) && s->pack_count > 0 && operand == 1;
+  return (s->kind == NAT_LINEAR || s->kind == NAT_WEIGHT_LINEAR || s->kind == NAT_MATMUL || s->kind == NAT_CONV) && s->pack_count > 0 &&
+         operand == 1;
 }
 
 static void mark_contents_read(const nat_program *p, uint8_t *read) {

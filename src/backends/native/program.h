@@ -66,6 +66,8 @@ typedef enum nat_pack_kind {
   NAT_PACK_DEPTHWISE,  /* [KD*KH*KW][C]; dims C, KD, KH, KW */
   NAT_PACK_WINOGRAD,   /* ait_pack_winograd_weight; dims 1, IC, OC, 1, 3, 3 */
   NAT_PACK_TRANSPOSED, /* per group [IC/g] x [KD*KH*KW*OC/g] as MATRIX; dims groups, IC, OC, KD, KH, KW */
+  NAT_PACK_WEIGHT,     /* ait_pack_weight; dims K, N, ait_weight_form */
+  NAT_PACK_SCALES,     /* ait_pack_scales; dims groups, N */
 } nat_pack_kind;
 
 /* One instruction of an element-wise program. Registers are operands first (0 .. in_count-1), then the results of earlier instructions
@@ -116,6 +118,9 @@ void nat_program_unload(nat_program *program); /* takes NULL */
 
 /* pack.c: bytes of a packed weight; 0 when the dims make no sense. */
 size_t nat_pack_bytes(nat_pack_kind kind, const int64_t dims[6]);
+
+/* Of a weight_linear's weight: bfloat16, int8, or int4 as uint8. */
+ait_weight_form nat_weight_form(ait_dtype dtype);
 
 static inline const ait_region_node *nat_node(const nat_program *p, const nat_step *s) { return &p->region->nodes[s->node]; }
 

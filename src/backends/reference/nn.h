@@ -35,6 +35,8 @@ ait_status ait_nn_numbers(const ait_ref_call *call, const ait_tensor *t, ait_ten
 ait_status ait_nn_f64(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) AIT_MUST_USE;
 /* A contiguous C128 copy of any tensor. */
 ait_status ait_nn_complex(const ait_ref_call *call, const ait_tensor *t, ait_tensor *out) AIT_MUST_USE;
+/* Result 0: x w' + bias, as torch's linear; bias may be NULL. */
+ait_status ait_nn_linear(ait_ref_call *call, const ait_tensor *x, const ait_tensor *w, const ait_tensor *bias) AIT_MUST_USE;
 /* ait_nn_f64 of argument `arg`. */
 ait_status ait_nn_arg(const ait_ref_call *call, uint32_t arg, ait_tensor *out) AIT_MUST_USE;
 /* A missing argument leaves *out empty (data NULL). */

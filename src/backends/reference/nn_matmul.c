@@ -237,7 +237,10 @@ static ait_tensor transposed(const ait_tensor *t) {
 ait_status ait_ref_linear(ait_ref_call *call) {
   const ait_tensor *x, *w;
   AIT_TRY(two(call, 0, &x, &w, 1, 1));
-  const ait_tensor *bias = ait_ref_tensor_or_null(call, 2);
+  return ait_nn_linear(call, x, w, ait_ref_tensor_or_null(call, 2));
+}
+
+ait_status ait_nn_linear(ait_ref_call *call, const ait_tensor *x, const ait_tensor *w, const ait_tensor *bias) {
   ait_tensor a = x->rank == 1 ? with_unit_dim(x, 0) : *x, b = w->rank == 1 ? with_unit_dim(w, 1) : transposed(w);
   return run_product(call, &a, &b, bias, one, one, x->rank == 1, w->rank == 1);
 }

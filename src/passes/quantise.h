@@ -1,0 +1,27 @@
+/* Weights of few bits: linear becomes weight_linear, embedding becomes weight_embedding, and the rounded weights are new constants.
+ * Rounding is to nearest, with one scale for each `group` neighbours of a row. Activations stay as they are. */
+#ifndef AIT_SRC_PASSES_QUANTISE_H
+#define AIT_SRC_PASSES_QUANTISE_H
+
+#include "passes/passes.h"
+
+typedef enum ait_weight_bits {
+  AIT_WEIGHTS_KEEP = 0,
+  AIT_WEIGHTS_BF16,
+  AIT_WEIGHTS_INT8,
+  AIT_WEIGHTS_INT4,
+} ait_weight_bits;
+
+typedef struct ait_quantise_options {
+  ait_weight_bits linear;
+  ait_weight_bits embedding;
+  ait_weight_bits head; /* linear layers behind which there is no other product: what makes the logits */
+  int64_t group;        /* of integers: 32, 64, 128; 0: 32 */
+} ait_quantise_options;
+
+/* On a core graph. Layers whose input is not float32, or whose weight is no constant matrix, stay as they are, with a note
+ * ("weight-not-constant", "input-not-float32"). The old weights are left in the store. */
+ait_status ait_graph_quantise(ait_graph *graph, const ait_pass_context *context, const ait_quantise_options *options,
+                              bool *out_changed) AIT_MUST_USE;
+
+#endif
