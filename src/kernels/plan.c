@@ -103,9 +103,9 @@ void ait_pack_weight(void *dst, ait_weight_form form, const void *src, int64_t k
           ((uint16_t *)(void *)to)[(i / 2 * AIT_PANEL + j) * 2 + i % 2] = in ? ((const uint16_t *)src)[row * k + i] : 0;
         else if (form == AIT_WEIGHT_INT8) to[(i / 4 * AIT_PANEL + j) * 4 + i % 4] = in ? ((const uint8_t *)src)[row * k + i] : 0;
         else {
-          uint8_t q = in ? ((const uint8_t *)src)[row * half + i / 2] >> (i % 2 * 4) & 15 : 8;
+          uint32_t q = in ? ((const uint8_t *)src)[row * half + i / 2] >> (i % 2 * 4) & 15u : 8u;
           uint8_t *at = &to[(i / 8 * AIT_PANEL + j) * 4 + i % 4];
-          *at = i % 8 < 4 ? q : (uint8_t)(*at | q << 4);
+          *at = (uint8_t)(i % 8 < 4 ? q : *at | q << 4);
         }
       }
   }
