@@ -3,7 +3,13 @@
 #include <stdio.h>
 
 /* ---- building ---------------------------------------------------------------------------------------------------------------- */
-static bool cut_stays(const ait_mix *m, uint32_t cut) { return m->keep_cuts || m->engine[cut] != m->engine[cut + 1]; }
+static bool cut_stays(const ait_mix *m, uint32_t cut) { return m->alone[cut] || m->alone[cut + 1] || m->engine[cut] != m->engine[cut + 1]; }
+
+uint32_t ait_mix_step(const ait_mix *m, uint32_t part) {
+  uint32_t step = 0;
+  for (uint32_t cut = 0; cut < part; ++cut) step += cut_stays(m, cut);
+  return step;
+}
 
 static ait_status compile_parts(const ait_build_request *request, const ait_parts *parts, const uint8_t *engine, const ait_mix *m,
                                 ait_weights weights, ait_plan *out) {
@@ -90,8 +96,9 @@ bool ait_mix_is_single(const ait_mix *m) {
 void ait_mix_name(const ait_mix *m, int32_t threads, char *out, size_t size) {
   char names[160] = "";
   uint64_t sum = 0;
-  bool used[AIT_MIX_ENGINES] = {false};
+  bool used[AIT_MIX_ENGINES] = {false}, parts = false;
   for (uint32_t i = 0; i < m->part_count; ++i) {
+    parts |= m->alone[i];
     const ait_engine *e = &m->engines[m->engine[i]];
     sum = ait_hash(e->backend->name, strlen(e->backend->name), sum);
     sum = ait_hash(e->options, strlen(e->options), sum);
@@ -101,5 +108,5 @@ void ait_mix_name(const ait_mix *m, int32_t threads, char *out, size_t size) {
     size_t n = strlen(names);
     snprintf(names + n, sizeof names - n, "%s%s", n ? "+" : "", e->backend->name);
   }
-  snprintf(out, size, "%s %s threads=%d %04x", m->keep_cuts ? "parts" : "mixed", names, threads, (unsigned)(sum & 0xffff));
+  snprintf(out, size, "%s %s threads=%d %04x", parts ? "parts" : "mixed", names, threads, (unsigned)(sum & 0xffff));
 }

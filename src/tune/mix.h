@@ -24,7 +24,7 @@ struct ait_mix {
   uint8_t engine[AIT_PARTS_MAX];
   char modules[AIT_PARTS_MAX][96];
   double seconds[AIT_PARTS_MAX]; /* of the part on its engine, when measured alone */
-  bool keep_cuts;                /* a step for each part: for measuring parts */
+  bool alone[AIT_PARTS_MAX];     /* a step of its own, even between neighbours on its engine: for measuring it */
 };
 
 /* Like ait_plan_build, with several steps. */
@@ -37,6 +37,8 @@ ait_status ait_mix_build(const ait_graph *raw, const ait_build_request *request,
  * seconds, INFINITY when the pins cannot be met. */
 double ait_mix_choose(double seconds[AIT_MIX_ENGINES][AIT_PARTS_MAX], const double saving[AIT_MIX_ENGINES], uint32_t engines,
                       uint32_t parts, const int *pins, uint8_t choice[AIT_PARTS_MAX]);
+/* The plan's step that holds the part. */
+uint32_t ait_mix_step(const ait_mix *mix, uint32_t part);
 bool ait_mix_is_single(const ait_mix *mix); /* one engine for all */
 void ait_mix_name(const ait_mix *mix, int32_t threads, char *out, size_t size);
 

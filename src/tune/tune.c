@@ -47,13 +47,14 @@ static ait_status make_key(ait_tuner *t) {
     ait_storage *s = ait_weight_store_storage(t->raw->weights, (uint32_t)i);
     model = ait_hash(ait_storage_data(s), ait_storage_bytes(s), model);
   }
-  char machine[600], names[256];
+  char machine[600], names[256], limits[160];
   ait_cpu_names(ait_cpu_features() & t->options.cpu_mask, names, sizeof names);
-  snprintf(machine, sizeof machine, "%s|%s|%d|%s|%g|%g|%g|%llu", ait_cpu_model(), names, ait_cpu_count(), ait_build_id(), t->options.rtol,
-           t->options.atol, t->options.trial_seconds, (unsigned long long)t->options.trial_bytes);
+  snprintf(machine, sizeof machine, "%s|%s|%d|%s", ait_cpu_model(), names, ait_cpu_count(), ait_build_id());
   t->machine = ait_hash(machine, strlen(machine), 2);
+  snprintf(limits, sizeof limits, "%g|%g|%g|%llu", t->options.rtol, t->options.atol, t->options.trial_seconds,
+           (unsigned long long)t->options.trial_bytes);
   snprintf(t->key, sizeof t->key, "%016llx-%016llx-%016llx", (unsigned long long)model, (unsigned long long)ait_tune_cases_hash(&t->cases),
-           (unsigned long long)t->machine);
+           (unsigned long long)ait_hash(limits, strlen(limits), t->machine));
   return status;
 }
 

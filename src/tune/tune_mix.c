@@ -1,6 +1,7 @@
 /* The tuner's search for plans whose parts run on different backends. */
 #include "tune/tune_mix.h"
-#include "tune/mix.h"
+#include "tune/part_key.h"
+#include "tune/stats.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -15,6 +16,8 @@ typedef struct search {
   ait_region *region;
   ait_parts parts;
   uint32_t cuts[AIT_PARTS_MAX], cut_count;
+  uint64_t hashes[AIT_PARTS_MAX];
+  uint32_t alike[AIT_PARTS_MAX]; /* the first part with the same hash */
   int pins[AIT_PARTS_MAX];
   double seconds[AIT_MIX_ENGINES][AIT_PARTS_MAX], saving[AIT_MIX_ENGINES];
 } search;
@@ -54,9 +57,22 @@ static int find_engine(const search *s, const char *name) {
   return -1;
 }
 
-/* The backend with the options that are best for the whole model at this number of threads. */
+static ait_stats stats_of(const ait_candidate *c) {
+  double copy[AIT_TRIAL_SAMPLES];
+  memcpy(copy, c->result.samples, sizeof copy);
+  return ait_stats_of(copy, c->result.sample_count);
+}
+
+/* Not by chance: parts are known under their options, and options that change from run to run would make them unknown. */
+static bool is_clearly_faster(const ait_candidate *a, const ait_candidate *b) {
+  ait_stats x = stats_of(a), y = stats_of(b);
+  return x.high < y.low && x.median < 0.97 * y.median;
+}
+
+/* The backend with the options that are best for the whole model at this number of threads: its defaults unless others are clearly faster.
+ */
 static void add_engine(search *s, const ait_backend *backend) {
-  const ait_candidate *best = NULL;
+  const ait_candidate *best = NULL, *defaults = NULL;
   ait_probe probe = {0};
   backend->probe(&probe);
   if (!probe.available || find_engine(s, backend->name) >= 0 || s->engine_count == AIT_MIX_ENGINES) return;
@@ -64,7 +80,9 @@ static void add_engine(search *s, const ait_backend *backend) {
     const ait_candidate *c = &s->list->items[i];
     if (c->backend != backend || c->mix || c->threads != s->threads || c->median <= 0) continue;
     if (!best || c->median < best->median) best = c;
+    if (!*c->options) defaults = c;
   }
+  if (defaults && !is_clearly_faster(best, defaults)) best = defaults;
   ait_engine *e = &s->engines[s->engine_count++];
   *e = (ait_engine){.backend = backend, .whole = best ? best->median : 0};
   if (best) snprintf(e->options, sizeof e->options, "%s", best->options);
@@ -134,30 +152,93 @@ static ait_mix *new_mix(const search *s) {
   return m;
 }
 
-/* One trial tells the time of every part that the engine takes; the others run on native meanwhile. */
-static ait_status measure_engine(search *s, uint32_t e, double seconds) {
-  ait_candidates one = {0};
-  ait_trial_parts result;
-  ait_mix *m = new_mix(s);
-  bool any = false;
-  if (!m) return AIT_OOM();
-  m->keep_cuts = true;
-  for (uint32_t p = 0; p < m->part_count; ++p) {
-    bool mine = takes(&s->engines[e], &s->parts.items[p]);
-    m->engine[p] = mine ? (uint8_t)e : 0;
-    any |= mine;
-    s->seconds[e][p] = INFINITY;
+/* Parts by what they are under the sizes of every sample. */
+static ait_status hash_parts(search *s) {
+  enum { SETS = 16 };
+  const int64_t *sets[SETS];
+  size_t count = 0, size = (s->region->symbol_count + 1) * sizeof(int64_t);
+  int64_t *values = ait_alloc(ait_allocator_default(), SETS * size, _Alignof(int64_t));
+  ait_status status = values ? AIT_OK : AIT_OOM();
+  for (size_t i = 0; status == AIT_OK && i < s->x->cases->count && s->x->cases->items[i].measured && count < SETS; ++i) {
+    int64_t *one = values + count * (s->region->symbol_count + 1);
+    status = ait_bind_inputs(s->region, s->x->cases->items[i].inputs, s->x->cases->items[i].input_count, one);
+    sets[count++] = one;
   }
+  for (uint32_t p = 0; status == AIT_OK && p < s->parts.count; ++p) {
+    s->hashes[p] = ait_part_hash(&s->parts.items[p].region, sets, count);
+    s->alike[p] = 0;
+    while (s->hashes[s->alike[p]] != s->hashes[p]) ++s->alike[p];
+  }
+  ait_free(ait_allocator_default(), values, SETS * size);
+  return status;
+}
+
+/* One trial measures these parts on the engine; the rest of the model runs on native meanwhile. */
+static ait_status measure_set(search *s, uint32_t e, const uint32_t *set, uint32_t count, double seconds, ait_trial_parts *out) {
+  ait_candidates one = {0};
+  ait_mix *m = new_mix(s);
+  if (!m) return AIT_OOM();
+  uint32_t step[AIT_PARTS_MAX];
+  for (uint32_t i = 0; i < count; ++i) {
+    m->engine[set[i]] = (uint8_t)e;
+    m->alone[set[i]] = true;
+  }
+  for (uint32_t i = 0; i < count; ++i) step[i] = ait_mix_step(m, set[i]);
   AIT_TRY(ait_candidates_add_mix(&one, m, s->threads));
-  ait_status status = any ? s->hooks.measure(s->hooks.ctx, &one.items[0], seconds, &result) : AIT_OK;
+  ait_trial_parts steps;
+  ait_status status = s->hooks.measure(s->hooks.ctx, &one.items[0], seconds, &steps);
+  ait_candidates_deinit(&one);
+  if (status != AIT_OK) return status;
+  *out = steps;
+  for (uint32_t i = 0; i < count; ++i) out->seconds[i] = steps.seconds[step[i]];
+  return AIT_OK;
+}
+
+/* A part that fails costs itself only: where a trial of several fails, each half is tried. */
+static ait_status measure_parts(search *s, uint32_t e, const uint32_t *set, uint32_t count, double seconds) {
+  ait_trial_parts result;
+  AIT_TRY(measure_set(s, e, set, count, seconds, &result));
+  if (result.outcome != AIT_OUTCOME_VALID && count > 1) {
+    AIT_TRY(measure_parts(s, e, set, count / 2, seconds / 2));
+    return measure_parts(s, e, set + count / 2, count - count / 2, seconds / 2);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    ait_part_trial trial = {.seconds = result.outcome == AIT_OUTCOME_VALID ? result.seconds[i] : 0};
+    snprintf(trial.reason, sizeof trial.reason, "%s", result.reason);
+    s->hooks.remember(s->hooks.ctx, s->hashes[set[i]], &s->engines[e], s->threads, &trial);
+    s->seconds[e][set[i]] = trial.seconds > 0 ? trial.seconds : INFINITY;
+    if (trial.seconds > 0) continue;
+    char line[512];
+    snprintf(line, sizeof line, "part '%.96s' on %s: %s: %.200s", s->parts.items[set[i]].module, s->engines[e].backend->name,
+             ait_outcome_text(result.outcome), result.reason);
+    s->hooks.tell(s->hooks.ctx, line);
+  }
+  return AIT_OK;
+}
+
+/* Each kind of part that the engine takes, from the record or measured now. */
+static ait_status measure_engine(search *s, uint32_t e, double seconds) {
+  uint32_t set[AIT_PARTS_MAX], count = 0, known = 0;
+  for (uint32_t p = 0; p < s->parts.count; ++p) {
+    ait_part_trial trial;
+    s->seconds[e][p] = INFINITY;
+    if (s->alike[p] != p || !takes(&s->engines[e], &s->parts.items[p])) continue;
+    if (!s->hooks.recall(s->hooks.ctx, s->hashes[p], &s->engines[e], s->threads, &trial)) set[count++] = p;
+    else if (++known, trial.seconds > 0) s->seconds[e][p] = trial.seconds;
+  }
+  if (count && s->hooks.measure) AIT_TRY(measure_parts(s, e, set, count, seconds));
   double sum = 0;
-  for (uint32_t p = 0; status == AIT_OK && any && result.outcome == AIT_OUTCOME_VALID && p < m->part_count; ++p) {
-    sum += result.seconds[p];
-    if (m->engine[p] == e) s->seconds[e][p] = result.seconds[p];
+  for (uint32_t p = 0; p < s->parts.count; ++p) {
+    s->seconds[e][p] = s->seconds[e][s->alike[p]];
+    sum += isfinite(s->seconds[e][p]) ? s->seconds[e][p] : 0;
   }
   if (s->engines[e].whole > 0 && s->parts.count > 1) s->saving[e] = fmax(0, (sum - s->engines[e].whole) / (s->parts.count - 1));
-  ait_candidates_deinit(&one);
-  return status;
+  char line[256];
+  const ait_engine *engine = &s->engines[e];
+  snprintf(line, sizeof line, "parts on %s%s%.120s: %u of the model, %u measured, %u from the record", engine->backend->name,
+           *engine->options ? " " : "", engine->options, s->parts.count, s->hooks.measure ? count : 0, known);
+  s->hooks.tell(s->hooks.ctx, line);
+  return AIT_OK;
 }
 
 /* ---- what comes of it -------------------------------------------------------------------------------------------------------- */
@@ -187,6 +268,7 @@ static ait_status explore(search *s, const pin_list *pins, double seconds) {
   if (s->parts.count < 2 && pins->count == 0) return AIT_OK;
   for (uint32_t p = 0; p < s->parts.count; ++p)
     if (!takes(&s->engines[0], &s->parts.items[p])) return AIT_OK; /* a part that nobody could take for sure */
+  AIT_TRY(hash_parts(s));
   for (uint32_t e = 0; e < s->engine_count; ++e) AIT_TRY(measure_engine(s, e, seconds / s->engine_count));
   static const double shares[] = {1, 2, 0.5};
   for (size_t i = 0; i < AIT_COUNT(shares); ++i) AIT_TRY(propose(s, shares[i], pins->count > 0));

@@ -63,12 +63,6 @@ bool ait_tuner_plausible_contest(const ait_contest *c, uint32_t members) {
 
 static bool is_text(const char *text, size_t size) { return memchr(text, 0, size) != NULL; }
 
-bool ait_tuner_plausible_parts(const ait_trial_parts *p) {
-  bool good = (uint32_t)p->outcome <= AIT_OUTCOME_SKIPPED && is_text(p->reason, sizeof p->reason);
-  for (uint32_t i = 0; good && i < AIT_TRIAL_PARTS; ++i) good = p->seconds[i] >= 0 && is_finite(p->seconds[i]);
-  return good;
-}
-
 bool ait_tuner_plausible_profile(const ait_profile *p, const ait_tune_cases *cases) {
   bool good = is_text(p->why, sizeof p->why) && p->step_count <= AIT_PROFILE_STEPS && p->row_count <= AIT_PROFILE_ROWS;
   for (uint32_t i = 0; good && i < p->step_count; ++i) {

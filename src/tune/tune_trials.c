@@ -265,29 +265,38 @@ ait_status ait_tuner_try_all(ait_tuner *t) {
 }
 
 /* ---- mixed plans -----------------------------------------------------------------------------------------------------------------*/
+/* Not the model's: parts are known wherever they were measured on this machine by this build. */
+static void part_key(const ait_tuner *t, uint64_t part, const ait_engine *e, int32_t threads, char out[512]) {
+  snprintf(out, 512, "part-%016llx-%016llx-%s-%s-%s-%d", (unsigned long long)part, (unsigned long long)t->machine, e->version,
+           e->backend->name, e->options, threads);
+}
+
+static bool recall_part(void *ctx, uint64_t part, const ait_engine *e, int32_t threads, ait_part_trial *out) {
+  char key[512];
+  bool found;
+  part_key(ctx, part, e, threads, key);
+  ait_tuner_recall(ctx, key, out, sizeof *out, &found);
+  return found && out->seconds >= 0 && isfinite(out->seconds) && memchr(out->reason, 0, sizeof out->reason);
+}
+
+static void remember_part(void *ctx, uint64_t part, const ait_engine *e, int32_t threads, const ait_part_trial *trial) {
+  char key[512], label[160];
+  part_key(ctx, part, e, threads, key);
+  snprintf(label, sizeof label, "a part on %s threads=%d", e->backend->name, threads);
+  ait_tuner_remember(ctx, key, label, trial, sizeof *trial);
+}
+
 static ait_status measure_parts(void *ctx, const ait_candidate *c, double seconds, ait_trial_parts *out) {
   ait_tuner *t = ctx;
-  char key[512], line[640];
-  bool found;
-  ait_tuner_trial_key(t, c, key);
+  if (ait_tuner_cancelled(t)) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
   t->current = c->name;
-  ait_tuner_recall(t, key, out, sizeof *out, &found);
-  if (found && ait_tuner_plausible_parts(out)) return AIT_OK;
-  if (t->options.from_record) {
-    *out = (ait_trial_parts){.outcome = AIT_OUTCOME_SKIPPED, .reason = "the record does not hold it"};
-    return AIT_OK;
-  }
-  AIT_TRY(ait_tuner_need_answers(t));
   ait_tuner_tell(t, NULL);
   AIT_TRY(ait_trial_measure_parts(&t->x, c, seconds, out));
   ait_tuner_measured(t);
-  ait_tuner_remember(t, key, c->name, out, sizeof *out);
-  if (out->outcome != AIT_OUTCOME_VALID) {
-    snprintf(line, sizeof line, "%s: %s: %s", c->name, ait_outcome_text(out->outcome), out->reason);
-    ait_tuner_tell(t, line);
-  }
   return AIT_OK;
 }
+
+static void tell_line(void *ctx, const char *line) { ait_tuner_tell(ctx, line); }
 
 /* With modules pinned to backends only plans that obey compete. */
 static void drop_unpinned(ait_tuner *t) {
@@ -310,8 +319,9 @@ ait_status ait_tuner_try_mixed(ait_tuner *t) {
   t->finished.mixed = true;
   double left = ait_tuner_left(t, 0.85);
   size_t before = t->list.count;
+  const ait_mix_hooks hooks = {t, recall_part, remember_part, t->options.from_record ? NULL : measure_parts, tell_line};
   t->phase = "parts";
-  AIT_TRY(ait_tune_mix(&t->x, &t->list, left > 1 ? 0.5 * left : 0.5, &(ait_mix_hooks){t, measure_parts}));
+  AIT_TRY(ait_tune_mix(&t->x, &t->list, left > 1 ? 0.5 * left : 0.5, &hooks));
   t->total = (uint32_t)t->list.count;
   t->phase = "trials";
   for (size_t i = before; i < t->list.count; ++i) AIT_TRY(ait_tuner_try_one(t, &t->list.items[i], 4 * AIT_TRIAL_SECONDS));
@@ -323,17 +333,14 @@ ait_status ait_tuner_try_mixed(ait_tuner *t) {
 
 /* ---- all candidates ------------------------------------------------------------------------------------------------------------------*/
 void ait_tuner_recall_finished(ait_tuner *t) {
-  char key[512];
   bool found;
-  finish_key(t, key, sizeof key);
-  ait_tuner_recall(t, key, &t->finished, sizeof t->finished, &found);
+  finish_key(t, t->finish_key, sizeof t->finish_key);
+  ait_tuner_recall(t, t->finish_key, &t->finished, sizeof t->finished, &found);
   if (!found || *(const uint8_t *)&t->finished.mixed > 1) t->finished = (ait_tuner_finish){0};
 }
 
 void ait_tuner_remember_finished(ait_tuner *t) {
-  char key[512];
   if (t->finished.done || t->options.from_record) return;
-  finish_key(t, key, sizeof key);
   ait_tuner_finish finish = {.done = 1, .mixed = t->finished.mixed};
-  ait_tuner_remember(t, key, "finished", &finish, sizeof finish);
+  ait_tuner_remember(t, t->finish_key, "finished", &finish, sizeof finish);
 }

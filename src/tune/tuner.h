@@ -36,12 +36,13 @@ typedef struct ait_tuner {
   ait_trial_context x;
   int32_t threads;
   char key[128];    /* what all trials of this run share: model, data, machine, build */
-  uint64_t machine; /* the last two of these */
+  uint64_t machine; /* CPU and build */
   double start;
   bool answered; /* the oracle has run */
   /* Of a whole run with these candidates and this budget, when the record holds one: what it did not measure was not worth it, and the same
    * run again decides the same. */
   ait_tuner_finish finished;
+  char finish_key[512]; /* of the candidates that there were at the beginning */
   uint32_t done, total;
   const char *current; /* candidate at work, or NULL */
   ait_watch watch;     /* the machine, while anything is measured */
@@ -63,7 +64,6 @@ void ait_tuner_remember(ait_tuner *t, const char *key, const char *label, const 
 /* A record may come from elsewhere: what indexes and lengths say is checked before anything goes by it. */
 bool ait_tuner_plausible_trial(const ait_trial_result *r);
 bool ait_tuner_plausible_contest(const ait_contest *c, uint32_t members);
-bool ait_tuner_plausible_parts(const ait_trial_parts *p);
 bool ait_tuner_plausible_profile(const ait_profile *p, const ait_tune_cases *cases);
 
 /* ---- tune_trials.c ---------------------------------------------------------------------------------------------------------------*/
@@ -83,7 +83,7 @@ ait_status ait_tuner_try_mixed(ait_tuner *t) AIT_MUST_USE; /* mixed plans join t
 ait_status ait_tuner_decide(ait_tuner *t) AIT_MUST_USE;
 ait_status ait_tuner_nothing_valid(const ait_tuner *t) AIT_MUST_USE; /* the error for it */
 
-void ait_tuner_recall_finished(ait_tuner *t);
+void ait_tuner_recall_finished(ait_tuner *t);   /* before the first trial */
 void ait_tuner_remember_finished(ait_tuner *t); /* after the last trial */
 
 /* ---- tune_noise.c: how far what is measured here can be trusted -----------------------------------------------------------------------*/
