@@ -6,6 +6,7 @@
 #include <ait/base.h>
 #include <ait/custom_op.h>
 #include <ait/data.h>
+#include <ait/deploy.h>
 #include <ait/keys.h>
 #include <ait/model.h>
 #include <ait/session.h>

@@ -76,6 +76,7 @@ struct ait_model {
   const ait_region_output **results; /* portable region's user outputs, output_count */
   void *owner;
   void (*owner_release)(void *owner);
+  const void *(*entry)(void *owner, const char *name, size_t *out_size);
 };
 
 /* route.c: the plan's own steps, then those of its buckets. Errors: those of the plan's own steps; of a bucket's steps only what nothing

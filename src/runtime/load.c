@@ -2,6 +2,7 @@
 #include "runtime/runtime.h"
 
 static void release_artifact(void *owner) { ait_artifact_release(owner); }
+static const void *find_entry(void *owner, const char *name, size_t *out_size) { return ait_artifact_entry(owner, name, out_size); }
 
 static ait_status model_of(ait_artifact *artifact, const ait_load_options *options, ait_model **out) {
   ait_model_parts parts = {
@@ -16,6 +17,7 @@ static ait_status model_of(ait_artifact *artifact, const ait_load_options *optio
       .manifest = ait_artifact_manifest(artifact),
       .owner = artifact,
       .owner_release = release_artifact,
+      .entry = find_entry,
   };
   return ait_model_build(&parts, out);
 }

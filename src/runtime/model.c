@@ -158,6 +158,7 @@ ait_status ait_model_build(const ait_model_parts *parts, ait_model **out) {
   m->region = parts->portable;
   m->weights = parts->weights;
   m->manifest = parts->manifest ? parts->manifest : "";
+  m->entry = parts->entry;
   m->signature = parts->signature;
   m->code_allowed = parts->code_allowed;
   ait_status status = AIT_OK;
@@ -227,6 +228,9 @@ const char *ait_model_state_name(const ait_model *model, size_t index) {
 }
 
 const char *ait_model_manifest(const ait_model *model) { return model->manifest; }
+const void *ait_model_entry(const ait_model *model, const char *name, size_t *out_size) {
+  return model->entry ? model->entry(model->owner, name, out_size) : NULL;
+}
 size_t ait_model_plan_count(const ait_model *model) { return model->plan_count; }
 
 bool ait_model_plan(const ait_model *model, size_t index, ait_plan_info *out) {

@@ -21,8 +21,13 @@ typedef struct ait_model_parts {
   const char *manifest; /* JSON text, or NULL */
   void *owner;
   void (*owner_release)(void *owner); /* may be NULL */
+  /* What else the file holds, by entry name; NULL: nothing. */
+  const void *(*entry)(void *owner, const char *name, size_t *out_size);
 } ait_model_parts;
 ait_status ait_model_build(const ait_model_parts *parts, ait_model **out) AIT_MUST_USE;
+
+/* An entry of the file the model came from ("tokenizer.json"); NULL: there is none. Lives as long as the model. */
+const void *ait_model_entry(const ait_model *model, const char *name, size_t *out_size);
 
 /* The same with at most one plan, which must run, and every CPU feature. The importer, the tuner and the tests make models this way. */
 ait_status ait_model_create(ait_allocator a, const ait_region *portable, ait_weights weights, const ait_plan *plan, void *owner,

@@ -5,7 +5,7 @@
 #include "backends/native/plan.h"
 
 /* Shapes that come back within so many others are not bound again. */
-enum { NAT_PLANS = 8 };
+enum { NAT_PLANS = 64 };
 
 typedef struct nat_step_time {
   double seconds;

@@ -1,0 +1,34 @@
+/* A causal language model becomes an .ait with caches (docs/llm.md). libait only. */
+#ifndef AIT_DEPLOY_H
+#define AIT_DEPLOY_H
+
+#include <ait/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ait_deploy_options {
+  uint32_t struct_size;
+  ait_allocator allocator;
+  int64_t max_seq;                           /* longest sequence; 0: what the model says, at most 32768 */
+  int64_t page_size;                         /* tokens of a page, 16 to 128; 0: 32 */
+  const char *kv_dtype;                      /* "float32", "bfloat16", "int8"; NULL: float32 */
+  const char *weights;                       /* as in ait_load_options; NULL: the folder's checkpoint, or the model's own */
+  const char *backend;                       /* that runs the plan; NULL: "native" */
+  bool allow_unmatched;                      /* what cannot be cached runs whole sequences at each step */
+  bool skip_proof;                           /* do not run the original beside the cached graph */
+  void (*note)(void *ctx, const char *line); /* progress and findings; NULL: not wanted */
+  void *note_ctx;
+} ait_deploy_options;
+AIT_API void ait_deploy_options_init(ait_deploy_options *options);
+
+/* source: a folder made by `python -m ait.export_lm`, or a .pt2 of a causal language model: token ids [batch, length] to logits [batch,
+ * length, vocabulary]. *out_json (ait_string_free): what was matched, the proof, sizes. Errors: unsupported names the module, the pattern
+ * and the nearest match; those of reading the model; mismatch when the cached graph does not give the original's logits. */
+AIT_API AIT_MUST_USE ait_status ait_deploy(const char *source, const char *out_path, const ait_deploy_options *options, char **out_json);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

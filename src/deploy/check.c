@@ -1,0 +1,123 @@
+/* The whole cached model beside the original graph on the oracle. */
+#include "deploy/internal.h"
+#include <math.h>
+
+enum { LENGTH = 29, SEQUENCES = 2 };
+
+typedef struct sample {
+  int32_t tokens[SEQUENCES][LENGTH];
+  ait_tensor want; /* [SEQUENCES, LENGTH, vocab], float32; one for each when the batch is fixed */
+  int64_t vocab;
+  double most; /* the largest logit */
+} sample;
+
+static uint32_t next(uint64_t *seed) {
+  *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(*seed >> 33);
+}
+
+static const ait_region_input *token_input(const ait_graph *g) {
+  for (size_t i = 0; i < g->input_count; ++i)
+    if (g->inputs[i].kind == AIT_INPUT_USER) return &g->inputs[i];
+  return NULL;
+}
+
+/* All sequences in one call, or one after the other where the batch is 1. */
+static ait_status ask_original(const ait_graph *g, ait_allocator a, sample *s) {
+  const ait_region_input *in = token_input(g);
+  const ait_value_info *v = &g->values[in->value];
+  const ait_dim_expr *batch = &g->dims[v->shape[0]], *length = &g->dims[v->shape[1]];
+  int64_t rows = batch->op == AIT_DIM_SYMBOL ? SEQUENCES : 1, shape[3] = {SEQUENCES, LENGTH, s->vocab};
+  dep_eval e;
+  AIT_TRY(ait_tensor_create(a, AIT_F32, 3, shape, &s->want));
+  AIT_TRY(dep_eval_begin(g, a, false, &e));
+  ait_status status = AIT_OK;
+  for (int64_t first = 0; first < SEQUENCES && !status; first += rows) {
+    const int64_t token_shape[2] = {rows, LENGTH};
+    ait_tensor tokens, logits;
+    dep_eval_forget(&e);
+    if (batch->op == AIT_DIM_SYMBOL) dep_eval_size(&e, g->symbols[batch->a].name, rows);
+    dep_eval_size(&e, g->symbols[length->a].name, LENGTH);
+    status = ait_tensor_create(a, v->dtype, 2, token_shape, &tokens);
+    if (status) break;
+    for (int64_t i = 0; i < rows * LENGTH; ++i)
+      ait_element_set_i64((char *)tokens.data + (size_t)i * ait_dtype_size(v->dtype), v->dtype, s->tokens[first + i / LENGTH][i % LENGTH]);
+    status = dep_eval_give(&e, in->value, &tokens);
+    ait_tensor_release(&tokens);
+    if (!status) status = dep_eval_run(&e, g->outputs[0].arg.as.value, &logits);
+    ait_tensor part = s->want;
+    part.shape[0] = rows;
+    part.data = (float *)s->want.data + first * LENGTH * s->vocab;
+    if (!status) status = ait_tensor_copy(&part, &logits);
+  }
+  dep_eval_end(&e);
+  for (int64_t i = 0; i < SEQUENCES * LENGTH * s->vocab; ++i) s->most = fmax(s->most, fabs((double)((float *)s->want.data)[i]));
+  return status;
+}
+
+/* Runs every sequence in pieces of the given size, all sequences in each step; the worst difference. */
+static ait_status run_pieces(ait_lm *lm, ait_allocator a, const sample *s, int32_t piece, double *worst) {
+  const ait_lm_info *f = ait_lm_describe(lm);
+  int32_t pages_each = (int32_t)((LENGTH + f->page_size - 1) / f->page_size), tokens[SEQUENCES * LENGTH], rows[SEQUENCES * LENGTH];
+  int32_t pages[SEQUENCES][LENGTH];
+  ait_lm_context_options o = {.allocator = a,
+                              .threads = 1,
+                              .max_tokens = SEQUENCES * LENGTH,
+                              .max_sequences = SEQUENCES + 1,
+                              .max_rows = SEQUENCES * LENGTH,
+                              .max_seq = f->max_seq < LENGTH ? f->max_seq : LENGTH};
+  ait_lm_context *c;
+  for (uint32_t g = 0; g < f->group_count; ++g) o.units[g] = f->groups[g].kind == AIT_LM_SLOTS ? SEQUENCES : SEQUENCES * pages_each;
+  for (int32_t i = 0; i < SEQUENCES; ++i) /* interleaved, backwards */
+    for (int32_t p = 0; p < pages_each; ++p) pages[i][p] = (pages_each - 1 - p) * SEQUENCES + i;
+  size_t bytes = SEQUENCES * LENGTH * (size_t)s->vocab * sizeof(float);
+  float *logits = ait_alloc(a, bytes, 64);
+  if (!logits) return AIT_OOM();
+  ait_status status = ait_lm_context_create(lm, &o, &c);
+  *worst = 0;
+  for (int32_t past = 0; past < LENGTH && !status; past += piece) {
+    int32_t count = past + piece > LENGTH ? LENGTH - past : piece;
+    ait_lm_sequence sequences[SEQUENCES];
+    ait_lm_batch b = {.tokens = tokens,
+                      .token_count = SEQUENCES * count,
+                      .sequences = sequences,
+                      .sequence_count = SEQUENCES,
+                      .rows = rows,
+                      .row_count = SEQUENCES * count,
+                      .logits = logits};
+    for (int32_t i = 0; i < SEQUENCES; ++i) {
+      sequences[i] =
+          (ait_lm_sequence){.first = (SEQUENCES - 1 - i) * count, .count = count, .past = past, .slot = i, .page_count = pages_each};
+      for (uint32_t g = 0; g < f->group_count; ++g) sequences[i].pages[g] = pages[i];
+      for (int32_t k = 0; k < count; ++k) tokens[sequences[i].first + k] = s->tokens[i][past + k];
+    }
+    for (int32_t r = 0; r < b.row_count; ++r) rows[r] = r;
+    status = ait_lm_run(c, &b);
+    for (int32_t r = 0; r < b.row_count && !status; ++r) {
+      int32_t i = SEQUENCES - 1 - r / count, at = past + r % count;
+      const float *want = (const float *)s->want.data + ((int64_t)i * LENGTH + at) * s->vocab, *got = logits + (int64_t)r * s->vocab;
+      for (int64_t v = 0; v < s->vocab; ++v) {
+        double apart = fabs((double)want[v] - (double)got[v]) / s->most;
+        *worst = apart <= *worst ? *worst : isnan(apart) ? INFINITY : apart;
+      }
+    }
+  }
+  if (!status || c) ait_lm_context_destroy(c);
+  ait_free(a, logits, bytes);
+  return status;
+}
+
+ait_status dep_compare(const ait_graph *original, ait_lm *lm, ait_allocator a, dep_check *out) {
+  const ait_lm_info *f = ait_lm_describe(lm);
+  sample s = {.vocab = f->vocab, .most = 1e-30};
+  uint64_t seed = 20;
+  *out = (dep_check){.length = LENGTH};
+  for (int i = 0; i < SEQUENCES; ++i)
+    for (int k = 0; k < LENGTH; ++k) s.tokens[i][k] = (int32_t)(next(&seed) % (uint32_t)f->vocab);
+  ait_status status = ask_original(original, a, &s);
+  if (!status) status = run_pieces(lm, a, &s, LENGTH, &out->prefill);
+  if (!status) status = run_pieces(lm, a, &s, 1, &out->steps);
+  if (!status) status = run_pieces(lm, a, &s, 7, &out->pieces);
+  ait_tensor_release(&s.want);
+  return status;
+}

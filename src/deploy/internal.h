@@ -1,0 +1,154 @@
+/* Between the files of the deploy room. One run of `ait deploy` works on one core graph; everything here belongs to one thread. */
+#ifndef AIT_SRC_DEPLOY_INTERNAL_H
+#define AIT_SRC_DEPLOY_INTERNAL_H
+
+#include "backends/reference/reference.h"
+#include "deploy/deploy.h"
+#include "passes/rewrite.h"
+
+/* ---- eval.c: values of the graph, computed by the oracle ---------------------------------------------------------------------------
+ * The graph must not change between begin and end. Values that are given cut the graph: what only they depend on is not run. */
+typedef struct dep_eval {
+  const ait_graph *g;
+  ait_allocator a;
+  ait_region *region;
+  int64_t *symbols;      /* by symbol; INT64_MIN: unbound */
+  ait_ref_value *values; /* by value id */
+  uint8_t *state;        /* by value id: see eval.c */
+  bool fp64;
+} dep_eval;
+ait_status dep_eval_begin(const ait_graph *g, ait_allocator a, bool fp64, dep_eval *out) AIT_MUST_USE;
+void dep_eval_end(dep_eval *e);
+void dep_eval_size(dep_eval *e, const char *symbol, int64_t value);
+/* The value is this tensor from now on (a reference is taken). */
+ait_status dep_eval_give(dep_eval *e, uint32_t value, const ait_tensor *tensor) AIT_MUST_USE;
+/* Random floats in (-scale, scale) of the value's dtype (float64 in fp64 mode) and its shape under the sizes set. */
+ait_status dep_eval_give_random(dep_eval *e, uint32_t value, uint64_t seed, double scale) AIT_MUST_USE;
+/* *out: borrowed, until dep_eval_forget or the end. Errors: those of the oracle; unsupported where an input is not given. */
+ait_status dep_eval_run(dep_eval *e, uint32_t value, ait_tensor *out) AIT_MUST_USE;
+/* Drops everything that was given or computed: for other sizes. */
+void dep_eval_forget(dep_eval *e);
+/* Shape of the value under the sizes set; false when it is not known. */
+bool dep_eval_shape(const dep_eval *e, uint32_t value, int64_t out[AIT_MAX_RANK]);
+/* Largest |a - b| over the largest |b| (at least 1e-30), as doubles; INFINITY when shapes or NaNs differ. */
+double dep_difference(const ait_tensor *a, const ait_tensor *b);
+
+/* ---- the work ------------------------------------------------------------------------------------------------------------------------*/
+typedef enum dep_kind {
+  DEP_FIXED,  /* depends neither on sizes nor on tokens */
+  DEP_SIZED,  /* depends on sizes only: positions, masks */
+  DEP_TOKEN,  /* one token axis: element i depends on token i, and its position */
+  DEP_SCORES, /* two: queries along `dim`, keys along `keys` */
+  DEP_MIXED,  /* tokens are mixed in a way that is not understood */
+} dep_kind;
+
+typedef struct dep_label {
+  dep_kind kind;
+  int32_t dim, keys;
+  int64_t inner;        /* TOKEN: dimension `dim` is [outer, tokens, inner] */
+  const ait_node *node; /* MIXED: the first node that mixes */
+  const char *why;      /* MIXED: literal text */
+} dep_label;
+
+typedef struct dep_group {
+  ait_lm_kind kind;
+  int64_t window;
+  uint32_t layers;
+  uint32_t table; /* pages: the graph input */
+} dep_group;
+
+typedef struct dep_state {
+  char *name; /* of the graph input */
+  uint32_t group;
+} dep_state;
+
+typedef struct dep_mask_memo {
+  uint32_t terms[8];
+  bool kinds[8];
+  uint32_t count;
+  bool good, causal;
+  int64_t window;
+  double *slopes;
+  int64_t heads;
+  char why[160];
+} dep_mask_memo;
+
+typedef struct dep_work {
+  ait_graph *g;
+  ait_allocator a;
+  ait_arena arena;
+  const ait_deploy_options *options;
+  ait_pass_context context;
+  uint32_t tokens;         /* the graph input of token ids [1, T] */
+  const char *tokens_name; /* symbol of T */
+  uint32_t positions;      /* int64 [T]; AIT_NO_INDEX until needed */
+  uint32_t sequences;      /* int32 [S, 4] */
+  uint32_t rows;           /* int64 [R] */
+  dep_label *labels;       /* by value id */
+  size_t label_capacity;
+  int64_t max_seq, page_size;
+  ait_dtype kv_dtype; /* NONE: that of the keys */
+  dep_group groups[AIT_LM_MAX_GROUPS];
+  uint32_t group_count;
+  dep_state *states;
+  size_t state_count, state_capacity;
+  dep_mask_memo *masks;
+  size_t mask_count, mask_capacity;
+  uint32_t layers, tables;
+  char near[256]; /* why the latest candidate did not match */
+} dep_work;
+
+/* source.c. Errors name the file: not-found, io, invalid-model, incompatible. */
+ait_status dep_source_open(ait_allocator a, const char *path, dep_source *out) AIT_MUST_USE;
+void dep_source_close(dep_source *source);
+ait_status dep_read_text(dep_source *source, const char *path, const char **out, size_t *out_size) AIT_MUST_USE;
+
+/* seal.c: the plan, the section llm.json, the file. `original` is the lowered graph as it was, for the proof; NULL: none. */
+ait_status dep_seal(dep_work *w, const dep_source *source, const ait_graph *original, const char *path, char **out_json) AIT_MUST_USE;
+/* check.c: the cached model beside the original graph: whole prompts, token by token, in odd pieces. Worst differences of logits, relative
+ * to the largest logit. */
+typedef struct dep_check {
+  int64_t length;
+  double prefill, steps, pieces;
+  bool same_choice;
+} dep_check;
+ait_status dep_compare(const ait_graph *original, ait_lm *lm, ait_allocator a, dep_check *out) AIT_MUST_USE;
+
+/* graph.c */
+ait_status dep_open(ait_allocator a, const ait_deploy_options *options, const dep_source *source, ait_graph **out) AIT_MUST_USE;
+/* Every use of the symbol becomes `value`. */
+ait_status dep_bind_symbol(ait_graph *g, const char *symbol, int64_t value) AIT_MUST_USE;
+/* 16-bit floats become float32 everywhere, weights too: exact for the weights, and no rounding between operators. */
+ait_status dep_widen(ait_graph *g) AIT_MUST_USE;
+ait_status dep_add_input(dep_work *w, const char *name, ait_dtype dtype, int32_t rank, const ait_dim *shape, uint32_t *out) AIT_MUST_USE;
+ait_status dep_symbol(dep_work *w, const char *name, ait_dim *out) AIT_MUST_USE;                     /* made when new: 1 or more */
+ait_status dep_add_weight(dep_work *w, const char *name, ait_tensor *t, uint32_t *out) AIT_MUST_USE; /* a constant of the graph */
+/* Group of that kind and window, made when new. */
+ait_status dep_find_group(dep_work *w, ait_lm_kind kind, int64_t window, uint32_t *out) AIT_MUST_USE;
+ait_status dep_add_state(dep_work *w, const char *name, uint32_t group, ait_dtype dtype, int32_t rank, const int64_t *shape,
+                         uint32_t *out) AIT_MUST_USE; /* shape[0] is ignored: pages or slots */
+
+/* axes.c: labels of all nodes, in order; matchers are called where nodes mix tokens and rewrite the graph. */
+ait_status dep_label_graph(dep_work *w) AIT_MUST_USE;
+ait_status dep_label_node(dep_work *w, const ait_node *n) AIT_MUST_USE;
+static inline bool data_kind(dep_kind k) { return k == DEP_TOKEN || k == DEP_SCORES || k == DEP_MIXED; }
+bool dep_is_sized_dim(const ait_graph *g, ait_dim d, const char *symbol);
+
+/* positions.c: what depends on sizes and is read by nodes of tokens becomes a table looked up by position. */
+ait_status dep_place_tables(dep_work *w) AIT_MUST_USE;
+
+/* attention.c. n: a product of scores and values, or a fused attention. *out_matched false: dep_work.near says why. */
+ait_status dep_match_attention(dep_work *w, ait_node *n, bool *out_matched) AIT_MUST_USE;
+/* masks.c: terms that depend on sizes only, at most 8: floats are added to the scores; truth values say which keys are kept (keeps) or
+ * dropped. `causal`: the fused operator's own flag. */
+ait_status dep_read_mask(dep_work *w, const uint32_t *terms, const bool *keeps, uint32_t count, bool causal,
+                         dep_mask_memo **out) AIT_MUST_USE;
+/* conv.c */
+ait_status dep_match_conv(dep_work *w, ait_node *n, bool *out_matched) AIT_MUST_USE;
+/* proof.c: new_value must equal old_value for random operands at several lengths. */
+ait_status dep_prove(dep_work *w, uint32_t old_value, uint32_t new_value, const uint32_t *operands, uint32_t count, int64_t extra_length,
+                     bool *out_equal) AIT_MUST_USE;
+/* head.c */
+ait_status dep_select_rows(dep_work *w) AIT_MUST_USE;
+
+#endif

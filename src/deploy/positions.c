@@ -1,0 +1,144 @@
+/* Values that depend on sizes only. One whose rows do not depend on the length is a function of the position: a table, computed by the
+ * oracle for the longest sequence, whatever formula the model has for it (any kind of rotary embedding and its scaling, learned positions).
+ */
+#include "deploy/internal.h"
+#include <math.h>
+#include <stdio.h>
+
+typedef struct table {
+  uint32_t value, replacement;
+} table;
+
+static const char *module_of(const ait_graph *g, uint32_t v) {
+  const ait_node *n = g->values[v].def;
+  return n && n->module != AIT_NO_INDEX && *g->modules[n->module].path ? g->modules[n->module].path : "the model";
+}
+
+/* The dim that is the length; -1: none; -2: it is not one plain dim. */
+static int32_t length_dim(dep_work *w, uint32_t v) {
+  const ait_value_info *info = &w->g->values[v];
+  int32_t at = -1;
+  for (int32_t d = 0; d < info->rank; ++d) {
+    if (!dep_is_sized_dim(w->g, info->shape[d], w->tokens_name)) continue;
+    const ait_dim_expr *e = &w->g->dims[info->shape[d]];
+    at = at != -1 || e->op != AIT_DIM_SYMBOL ? -2 : d;
+  }
+  return at;
+}
+
+static ait_status compute(dep_work *w, uint32_t v, int64_t length, ait_tensor *out) {
+  dep_eval e;
+  ait_tensor t;
+  AIT_TRY(dep_eval_begin(w->g, w->a, false, &e));
+  dep_eval_size(&e, w->tokens_name, length);
+  ait_status status = dep_eval_run(&e, v, &t);
+  if (!status) status = ait_tensor_cast(w->a, &t, t.dtype, out);
+  dep_eval_end(&e);
+  return status;
+}
+
+static bool same_start(const ait_tensor *all, const ait_tensor *some, int32_t dim) {
+  ait_tensor part = *all;
+  if (dim >= 0) part.shape[dim] = some->shape[dim];
+  return dep_difference(&part, some) <= 1e-7;
+}
+
+/* Equal for lengths up to max_seq; *worst: the length that differs. */
+static ait_status is_steady(dep_work *w, uint32_t v, int32_t dim, const ait_tensor *all, int64_t *worst) {
+  *worst = 0;
+  for (int64_t length = 2; length < w->max_seq && !*worst; length = length * 3 + 1) {
+    ait_tensor t;
+    AIT_TRY(compute(w, v, length, &t));
+    if (!same_start(all, &t, dim)) *worst = length;
+    ait_tensor_release(&t);
+  }
+  return AIT_OK;
+}
+
+static ait_status refuse(dep_work *w, uint32_t v, int64_t length) {
+  ait_status status =
+      ait_error(AIT_CODE_UNSUPPORTED, "'%s' of %s depends on the length of the whole sequence: it is another at length %lld than at %lld",
+                w->g->values[v].name, module_of(w->g, v), (long long)length, (long long)w->max_seq);
+  return ait_error_hint(status, "a smaller --max-seq may lie where it does not change");
+}
+
+/* [.., T, ..] from a table [max_seq, rest]. */
+static ait_status look_up(dep_work *w, const ait_rewrite *r, uint32_t v, int32_t dim, ait_tensor *all, uint32_t *out) {
+  ait_graph *g = w->g;
+  int32_t rank = all->rank;
+  ait_tensor turned = *all, plain;
+  ait_arg shape[AIT_MAX_RANK], order[AIT_MAX_RANK];
+  char name[32];
+  uint32_t weight;
+  for (int32_t d = 0, k = 1; d < rank; ++d) {
+    int32_t to = d == dim ? 0 : k++;
+    turned.shape[to] = all->shape[d];
+    turned.strides[to] = all->strides[d];
+    order[d] = ait_arg_int(to);
+    shape[to] = ait_dim_as_arg(g, g->values[v].shape[d]);
+  }
+  AIT_TRY(ait_tensor_cast(w->a, &turned, turned.dtype, &plain));
+  int64_t rest = ait_tensor_count(&plain) / (plain.shape[0] ? plain.shape[0] : 1);
+  plain.rank = 2;
+  plain.shape[1] = rest;
+  ait_tensor_set_contiguous(&plain);
+  snprintf(name, sizeof name, "table.%u", w->tables++);
+  ait_status status = dep_add_weight(w, name, &plain, &weight);
+  ait_tensor_release(&plain);
+  AIT_TRY(status);
+  AIT_TRY(AIT_EMIT(r, out, "index_select", ait_arg_value(weight), ait_arg_int(0), ait_arg_value(w->positions)));
+  AIT_TRY(AIT_EMIT(r, out, "reshape", ait_arg_value(*out), ait_arg_list(shape, (uint32_t)rank)));
+  return AIT_EMIT(r, out, "permute", ait_arg_value(*out), ait_arg_list(order, (uint32_t)rank));
+}
+
+static ait_status place(dep_work *w, uint32_t v, uint32_t *out) {
+  int32_t dim = length_dim(w, v);
+  ait_tensor all;
+  int64_t worst;
+  ait_rewrite r = {.graph = w->g, .context = &w->context, .at = w->g->first, .name = w->g->values[v].name, .module = AIT_NO_INDEX};
+  if (w->g->values[v].def) r.module = w->g->values[v].def->module;
+  if (dim == -2)
+    return ait_error(AIT_CODE_UNSUPPORTED, "'%s' of %s stands for pairs of positions outside an attention", w->g->values[v].name,
+                     module_of(w->g, v));
+  AIT_TRY(ait_error_context(compute(w, v, w->max_seq, &all), "values of positions up to %lld", (long long)w->max_seq));
+  ait_status status = is_steady(w, v, dim, &all, &worst);
+  if (!status && worst) status = refuse(w, v, worst);
+  if (!status && dim >= 0) status = look_up(w, &r, v, dim, &all, out);
+  if (!status && dim < 0) {
+    char name[32];
+    snprintf(name, sizeof name, "table.%u", w->tables++);
+    status = dep_add_weight(w, name, &all, out);
+  }
+  ait_tensor_release(&all);
+  return status;
+}
+
+typedef struct reads {
+  dep_work *w;
+  bool tokens;
+  uint32_t values[64], count;
+} reads;
+
+static void look(void *ctx, uint32_t v) {
+  reads *r = ctx;
+  if (data_kind(r->w->labels[v].kind)) r->tokens = true;
+  if (r->w->labels[v].kind != DEP_SIZED || r->w->g->values[v].type != AIT_TYPE_TENSOR || r->count == AIT_COUNT(r->values)) return;
+  for (uint32_t i = 0; i < r->count; ++i)
+    if (r->values[i] == v) return;
+  r->values[r->count++] = v;
+}
+
+ait_status dep_place_tables(dep_work *w) {
+  for (ait_node *n = w->g->first, *next; n; n = next) {
+    reads r = {.w = w};
+    next = n->next;
+    ait_node_each_operand(n, look, &r);
+    if (!r.tokens || ait_starts_with(n->op->name, "cached_")) continue;
+    for (uint32_t i = 0; i < r.count; ++i) {
+      uint32_t fresh;
+      AIT_TRY(place(w, r.values[i], &fresh));
+      ait_graph_replace_uses(w->g, r.values[i], fresh);
+    }
+  }
+  return AIT_OK;
+}

@@ -1,0 +1,203 @@
+/* The cached graph as a plan and a file. */
+#include "artifact/artifact.h"
+#include "deploy/internal.h"
+#include "runtime/runtime.h"
+#include "tune/tune.h"
+#include <stdio.h>
+
+typedef struct seal {
+  dep_work *w;
+  const dep_source *source;
+  ait_region *region;
+  ait_plan plan;
+  ait_weight_store *weights; /* those that the graph reads */
+  ait_text section;          /* llm.json */
+  dep_check check;
+  bool checked;
+  int64_t vocab;
+} seal;
+
+/* ---- weights that are read
+ * ---------------------------------------------------------------------------------------------------------------------------*/
+static ait_status used_weights(const ait_graph *g, ait_weight_store **out) {
+  ait_weight_store *store;
+  size_t storages = ait_weight_store_storage_count(g->weights);
+  uint32_t *moved = ait_alloc_zero(g->allocator, (storages + 1) * sizeof *moved, 4); /* index + 1 */
+  if (!moved) return AIT_OOM();
+  ait_status status = ait_weight_store_create(g->allocator, &store);
+  if (status) goto cleanup;
+  for (size_t i = 0; i < g->input_count && !status; ++i) {
+    const ait_weight *from = g->inputs[i].kind == AIT_INPUT_USER ? NULL : ait_weight_store_find(g->weights, g->inputs[i].name);
+    if (!from || ait_weight_store_find(store, from->name)) continue;
+    ait_weight to = *from;
+    uint32_t *index = &moved[from->storage];
+    if (!*index) {
+      status = ait_weight_store_add_storage(store, ait_storage_retain(ait_weight_store_storage(g->weights, from->storage)), index);
+      ++*index;
+    }
+    to.storage = *index - 1;
+    if (!status) status = ait_weight_store_add(store, &to);
+  }
+  if (status) ait_weight_store_release(store);
+  else *out = store;
+cleanup:
+  ait_free(g->allocator, moved, (storages + 1) * sizeof *moved);
+  return status;
+}
+
+/* Inputs that nothing reads: weights go; user inputs stay. */
+static ait_status drop_unread(ait_graph *g) {
+  uint32_t *uses;
+  size_t kept = 0;
+  AIT_TRY(ait_graph_count_uses(g, g->allocator, &uses));
+  for (size_t i = 0; i < g->input_count; ++i)
+    if (g->inputs[i].kind == AIT_INPUT_USER || uses[g->inputs[i].value]) g->inputs[kept++] = g->inputs[i];
+  g->input_count = kept;
+  ait_free(g->allocator, uses, g->value_count * sizeof *uses);
+  return AIT_OK;
+}
+
+static ait_status input_names(ait_graph *g) {
+  const char *names[256];
+  size_t count = 0;
+  for (size_t i = 0; i < g->input_count; ++i) count += g->inputs[i].kind == AIT_INPUT_USER;
+  const char **all = count <= AIT_COUNT(names) ? names : AIT_ARENA_ARRAY(g->arena, const char *, count);
+  if (!all) return AIT_OOM();
+  for (size_t i = 0; i < g->input_count; ++i)
+    if (g->inputs[i].kind == AIT_INPUT_USER) all[g->inputs[i].user_index] = g->inputs[i].name;
+  return ait_graph_set_input_spec(g, all, count);
+}
+
+/* ---- llm.json
+ * --------------------------------------------------------------------------------------------------------------------------------------------*/
+static void put_states(const dep_work *w, ait_text *t) {
+  ait_text_printf(t, ",\"groups\":[");
+  for (uint32_t i = 0; i < w->group_count; ++i)
+    ait_text_printf(t, "%s{\"kind\":\"%s\",\"window\":%lld,\"layers\":%u}", i ? "," : "",
+                    w->groups[i].kind == AIT_LM_SLOTS ? "slots" : "pages", (long long)w->groups[i].window, w->groups[i].layers);
+  ait_text_printf(t, "],\"states\":[");
+  for (size_t i = 0; i < w->state_count; ++i)
+    ait_text_printf(t, "%s{\"name\":\"%s\",\"group\":%u}", i ? "," : "", w->states[i].name, w->states[i].group);
+  ait_text_printf(t, "]");
+}
+
+static ait_status write_section(seal *s) {
+  ait_text *t = &s->section;
+  const dep_source *source = s->source;
+  t->length = 0;
+  ait_text_printf(t, "{\"format\":1,\"vocab\":%lld,\"max_seq\":%lld,\"page_size\":%lld,\"bos\":%lld,\"pad\":%lld,\"stops\":[",
+                  (long long)s->vocab, (long long)s->w->max_seq, (long long)s->w->page_size, (long long)source->bos,
+                  (long long)source->pad);
+  for (uint32_t i = 0; i < source->stop_count; ++i) ait_text_printf(t, "%s%lld", i ? "," : "", (long long)source->stops[i]);
+  ait_text_printf(t, "],\"cached\":true");
+  put_states(s->w, t);
+  if (s->checked) {
+    ait_text_printf(t, ",\"proof\":{\"length\":%lld,\"prefill\":", (long long)s->check.length);
+    ait_text_json_double(t, s->check.prefill);
+    ait_text_printf(t, ",\"steps\":");
+    ait_text_json_double(t, s->check.steps);
+    ait_text_printf(t, ",\"pieces\":");
+    ait_text_json_double(t, s->check.pieces);
+    ait_text_printf(t, "}");
+  }
+  ait_text_printf(t, "}\n");
+  return t->failed ? AIT_OOM() : AIT_OK;
+}
+
+/* ---- the proof, on the plan in memory
+ * ----------------------------------------------------------------------------------------------------------------------*/
+static const void *find_section(void *owner, const char *name, size_t *out_size) {
+  seal *s = owner;
+  if (strcmp(name, "llm.json")) return NULL;
+  *out_size = s->section.length;
+  return s->section.data;
+}
+
+static ait_status prove(seal *s, const ait_graph *original) {
+  ait_model_parts parts = {.allocator = s->w->a,
+                           .portable = s->region,
+                           .weights = ait_weight_store_provider(s->weights),
+                           .plans = &s->plan,
+                           .plan_count = 1,
+                           .plans_only = true,
+                           .cpu_mask = UINT64_MAX,
+                           .code_allowed = true,
+                           .owner = s,
+                           .entry = find_section};
+  ait_model *model;
+  ait_lm *lm = NULL;
+  AIT_TRY(ait_model_build(&parts, &model));
+  ait_status status = ait_lm_create(s->w->a, model, &lm);
+  if (!status) status = dep_compare(original, lm, s->w->a, &s->check);
+  ait_lm_destroy(lm);
+  ait_model_release(model);
+  AIT_TRY(status);
+  s->checked = true;
+  double worst = s->check.prefill > s->check.steps ? s->check.prefill : s->check.steps;
+  if (s->check.pieces > worst) worst = s->check.pieces;
+  if (worst <= 2e-4) return AIT_OK;
+  return ait_error(
+      AIT_CODE_MISMATCH,
+      "the cached graph does not give the original's logits: relative difference %.2g in prefill, %.2g token by token, %.2g in "
+      "pieces",
+      s->check.prefill, s->check.steps, s->check.pieces);
+}
+
+/* ---- the file
+ * ------------------------------------------------------------------------------------------------------------------------------------------------*/
+static ait_status write_file(seal *s, const char *path) {
+  ait_artifact_extra extras[10] = {{"llm.json", s->section.data, s->section.length}};
+  size_t count = 1;
+  for (uint32_t i = 0; i < s->source->file_count; ++i)
+    extras[count++] = (ait_artifact_extra){s->source->files[i].name, s->source->files[i].text, s->source->files[i].size};
+  ait_artifact_content content = {.portable = s->region,
+                                  .weights = s->weights,
+                                  .plans = &s->plan,
+                                  .plan_count = 1,
+                                  .producer = s->w->g->producer,
+                                  .model_name = s->w->g->name,
+                                  .extras = extras,
+                                  .extra_count = count};
+  return ait_artifact_write(s->w->a, path, &content);
+}
+
+static ait_status report(const seal *s, char **out) {
+  *out = ait_alloc(ait_allocator_default(), s->section.length + 1, 1);
+  if (!*out) return AIT_OOM();
+  memcpy(*out, s->section.data, s->section.length + 1);
+  return AIT_OK;
+}
+
+static ait_status run(seal *s, const ait_graph *original, const char *path, char **out_json) {
+  dep_work *w = s->w;
+  ait_graph *g = w->g;
+  char target[256];
+  const ait_value_info *logits = &g->values[g->outputs[0].arg.as.value];
+  if (!ait_dim_is_const(g, logits->shape[1], &s->vocab)) return ait_error(AIT_CODE_UNSUPPORTED, "the vocabulary's size is not fixed");
+  AIT_TRY(drop_unread(g));
+  AIT_TRY(input_names(g));
+  AIT_TRY(ait_graph_verify(g));
+  AIT_TRY(used_weights(g, &s->weights));
+  AIT_TRY(ait_graph_region(g, w->a, &s->region));
+  ait_plan_target(ait_cpu_features(), target, sizeof target);
+  AIT_TRY(ait_plan_compile(w->a, w->options->backend ? w->options->backend : "native", NULL, s->region,
+                           ait_weight_store_provider(s->weights), UINT64_MAX, target, &s->plan));
+  AIT_TRY(write_section(s));
+  if (original) {
+    AIT_TRY(prove(s, original));
+    AIT_TRY(write_section(s));
+  }
+  AIT_TRY(write_file(s, path));
+  return report(s, out_json);
+}
+
+ait_status dep_seal(dep_work *w, const dep_source *source, const ait_graph *original, const char *path, char **out_json) {
+  seal s = {.w = w, .source = source, .plan = {.allocator = w->a}};
+  ait_text_init(&s.section, w->a);
+  ait_status status = run(&s, original, path, out_json);
+  ait_text_deinit(&s.section);
+  ait_plan_deinit(&s.plan);
+  ait_graph_region_destroy(w->a, s.region);
+  ait_weight_store_release(s.weights);
+  return status;
+}
