@@ -123,7 +123,7 @@ class Verdict(typing.NamedTuple):
     max_abs: float
     max_rel: float
     mismatches: int
-    count: int
+    elements: int
 
 
 def verify(model: Path | Model, sample: Any, expected: Any, *, rtol: float = 1.3e-6, atol: float = 1e-5) -> list[Verdict]:

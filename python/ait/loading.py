@@ -5,7 +5,8 @@ import os
 import typing
 
 from ait import guests
-from ait.model import Model
+from ait._call import Call
+from ait.model import Model, StructuredModel
 
 
 def load(path: str | os.PathLike[str], *, threads: int = 0, sessions: int = 0, returns: str | None = None, **options: typing.Any) -> Model:
@@ -16,4 +17,9 @@ def load(path: str | os.PathLike[str], *, threads: int = 0, sessions: int = 0, r
     weights, isa, keys (a folder), require_signature, skip_checksum, full_checksum, check_threads, profile.
     """
     guests.configure()
-    return Model(path, threads=threads, sessions=sessions, returns=returns, **options)
+    model = Model(path, threads=threads, sessions=sessions, returns=returns, **options)
+    if '"call"' in model._manifest and (description := model.manifest.get("call")):
+        call = Call(description)
+        if not (call.is_plain and call.parameters == [p.name for p in model.inputs]):
+            model.__class__ = StructuredModel
+    return model

@@ -10,6 +10,7 @@ import os
 import typing
 
 from ait import _core
+from ait._call import Call
 
 if typing.TYPE_CHECKING:
     from ait.report import Report
@@ -157,6 +158,49 @@ class Model(_core.Model):
 
 class Session(_core.Session):
     """One timeline of a model: state of its own, kept from call to call."""
+
+
+class StructuredModel(Model):
+    """A model whose file says how its arguments and results are structured: dicts, lists, dataclasses, constants."""
+
+    if not typing.TYPE_CHECKING:
+        __doc__ = _Doc()
+
+    @functools.cached_property
+    def _call(self) -> Call:
+        return Call(self.manifest["call"])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        results = super().__call__(*self._call.flatten(args, kwargs))
+        return self._call.rebuild(results if len(self._outputs) != 1 else (results,))
+
+    @functools.cached_property
+    def __signature__(self) -> inspect.Signature:
+        names = self._call.parameters
+        if not all(n.isidentifier() for n in names):
+            return inspect.Signature([inspect.Parameter("inputs", inspect.Parameter.VAR_POSITIONAL)])
+        return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
+
+    def _bind(self, *args: Any, **kwargs: Any) -> list[Any]:
+        return super()._bind(*self._call.flatten(args, kwargs))
+
+    def run(self, inputs: typing.Mapping[str, Any]) -> dict[str, Any]:
+        """Flat inputs by name, flat results by name."""
+        results = super().__call__(**inputs)
+        return dict(zip((p.name for p in self.outputs), results if len(self.outputs) != 1 else (results,)))
+
+    def session(self, threads: int = 0, profile: bool = False) -> Session:
+        """A timeline of its own. Takes arguments and gives results in the same structure."""
+        return StructuredSession(self, threads=threads, profile=profile)
+
+
+class StructuredSession(Session):
+    """A session of a StructuredModel."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        model = typing.cast(StructuredModel, self.model)
+        results = super().__call__(*model._call.flatten(args, kwargs))
+        return model._call.rebuild(results if len(model._outputs) != 1 else (results,))
 
 
 @functools.lru_cache(maxsize=None)

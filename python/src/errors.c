@@ -39,6 +39,7 @@ static const struct {
 };
 enum { CODE_COUNT = sizeof codes / sizeof *codes };
 
+static const char hint_mark[] = "\n  hint: "; /* in the exception's text, before the hint */
 static PyObject *base_class, *classes[CODE_COUNT];
 
 /* "out-of-memory" to "OutOfMemory". */
@@ -72,8 +73,7 @@ static PyObject *class_dict(const char *text, ait_code code) {
   PyObject *dict = PyDict_New(), *number = PyLong_FromLong(code), *exit_code = PyLong_FromLong(ait_code_exit(code));
   PyObject *name = PyUnicode_FromString(text);
   bool ok = dict && number && exit_code && name && PyDict_SetItemString(dict, "code", name) == 0 &&
-            PyDict_SetItemString(dict, "number", number) == 0 && PyDict_SetItemString(dict, "exit_code", exit_code) == 0 &&
-            PyDict_SetItemString(dict, "message", Py_None) == 0 && PyDict_SetItemString(dict, "hint", Py_None) == 0;
+            PyDict_SetItemString(dict, "number", number) == 0 && PyDict_SetItemString(dict, "exit_code", exit_code) == 0;
   Py_XDECREF(number);
   Py_XDECREF(exit_code);
   Py_XDECREF(name);
@@ -101,6 +101,53 @@ static int add_class(PyObject *module, PyObject *class) {
   return result;
 }
 
+/* ---- message and hint: of the exception's text, so that `raise ait.Unsupported("…")` and unpickled ones have them, too
+ * ------------------*/
+/* The text, or NULL with an exception; owner keeps it alive. */
+static const char *text_of(PyObject *self, PyObject **owner) {
+  PyObject *args = PyObject_GetAttrString(self, "args");
+  PyObject *first = args && PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : NULL;
+  *owner = first ? PyObject_Str(first) : args ? PyUnicode_FromString("") : NULL;
+  Py_XDECREF(args);
+  return *owner ? PyUnicode_AsUTF8AndSize(*owner, NULL) : NULL;
+}
+
+static PyObject *get_message(PyObject *self, void *unused) {
+  (void)unused;
+  PyObject *owner, *result = NULL;
+  const char *text = text_of(self, &owner);
+  if (text) {
+    const char *mark = strstr(text, hint_mark);
+    result = PyUnicode_FromStringAndSize(text, mark ? mark - text : (Py_ssize_t)strlen(text));
+  }
+  Py_XDECREF(owner);
+  return result;
+}
+
+static PyObject *get_hint(PyObject *self, void *unused) {
+  (void)unused;
+  PyObject *owner, *result = NULL;
+  const char *text = text_of(self, &owner);
+  if (text) {
+    const char *mark = strstr(text, hint_mark);
+    result = mark ? PyUnicode_FromString(mark + sizeof hint_mark - 1) : (Py_INCREF(Py_None), Py_None);
+  }
+  Py_XDECREF(owner);
+  return result;
+}
+
+static int add_getters(void) {
+  static PyGetSetDef getters[] = {{"message", get_message, NULL, "One sentence.", NULL},
+                                  {"hint", get_hint, NULL, "What to do, or None.", NULL}};
+  for (size_t i = 0; i < sizeof getters / sizeof *getters; ++i) {
+    PyObject *descriptor = PyDescr_NewGetSet((PyTypeObject *)base_class, &getters[i]);
+    int failed = !descriptor || PyObject_SetAttrString(base_class, getters[i].name, descriptor);
+    Py_XDECREF(descriptor);
+    if (failed) return -1;
+  }
+  return 0;
+}
+
 int core_add_errors(PyObject *module) {
   PyObject *dict = class_dict("internal", AIT_CODE_INTERNAL);
   base_class = dict ? PyErr_NewExceptionWithDoc(PACKAGE ".Error",
@@ -109,7 +156,7 @@ int core_add_errors(PyObject *module) {
                                                 PyExc_Exception, dict)
                     : NULL;
   Py_XDECREF(dict);
-  if (!base_class || add_class(module, base_class)) return -1;
+  if (!base_class || add_getters() || add_class(module, base_class)) return -1;
   for (size_t i = 0; i < CODE_COUNT; ++i) {
     if (codes[i].code == AIT_CODE_OK) continue;
     classes[i] = make_class(i);
@@ -131,12 +178,10 @@ void *core_raise(ait_status status) {
   const char *hint = ait_status_hint(status);
   PyObject *class = class_of(ait_status_code(status)), *exception = NULL;
   PyObject *message = text_object(ait_status_message(status)), *advice = hint ? text_object(hint) : NULL;
-  PyObject *text = !message ? NULL : hint && advice ? PyUnicode_FromFormat("%U\n  hint: %U", message, advice) : message;
+  PyObject *text = !message ? NULL : hint && advice ? PyUnicode_FromFormat("%U%s%U", message, hint_mark, advice) : message;
   if (text == message) Py_XINCREF(text);
   if (text) exception = PyObject_CallFunctionObjArgs(class, text, NULL);
-  if (exception && PyObject_SetAttrString(exception, "message", message) == 0 &&
-      PyObject_SetAttrString(exception, "hint", advice ? advice : Py_None) == 0)
-    PyErr_SetObject(class, exception);
+  if (exception) PyErr_SetObject(class, exception);
   Py_XDECREF(exception);
   Py_XDECREF(text);
   Py_XDECREF(advice);

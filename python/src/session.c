@@ -117,6 +117,12 @@ static PyObject *get_bytes(PyObject *self, void *unused) {
   return bytes;
 }
 
+static PyObject *get_model(PyObject *self, void *unused) {
+  (void)unused;
+  Py_INCREF(of(self)->model);
+  return of(self)->model;
+}
+
 static PyMethodDef methods[] = {
     {"reset", session_reset, METH_NOARGS, "State back to what the file holds."},
     {"state", session_state, METH_O, "A copy of the named buffer or parameter as it is now."},
@@ -124,6 +130,7 @@ static PyMethodDef methods[] = {
     {0},
 };
 static PyGetSetDef getters[] = {
+    {"model", get_model, NULL, "The model that it is a session of.", NULL},
     {"backend", get_backend, NULL, "Name of the backends that run.", NULL},
     {"nbytes", get_bytes, NULL, "Planned memory, weights not counted.", NULL},
     {0},

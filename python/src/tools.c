@@ -442,7 +442,7 @@ static int take_options(tune_call *t) {
       core_take_float(rest, "trial_seconds", &o->trial_seconds) || core_take_int(rest, "trial_bytes", 0, INT64_MAX, &bytes) ||
       core_take_text(rest, "regions", held, &o->regions) || core_take_bool(rest, "append", &o->append) ||
       core_take_bool(rest, "embed_samples", &o->embed_samples) || core_take_text(rest, "sign", held, &o->sign_key) ||
-      core_nothing_left(rest, "tune"))
+      core_take_text(rest, "call", held, &o->call_json) || core_nothing_left(rest, "tune"))
     return -1;
   o->threads = (int32_t)threads;
   o->trial_bytes = (uint64_t)bytes;
