@@ -1,10 +1,17 @@
 #include "tune/candidate.h"
+#include "tune/code_id.h"
 #include "tune/mix.h"
 #include <stdio.h>
 
 const char *ait_outcome_text(ait_outcome outcome) {
   static const char *const texts[] = {"not tried", "valid", "wrong", "unsupported", "failed", "crashed", "timed out", "skipped"};
   return (size_t)outcome < AIT_COUNT(texts) ? texts[outcome] : "?";
+}
+
+void ait_backend_version(const ait_backend *backend, const ait_probe *probe, char out[64]) {
+  uint64_t code = ait_code_id((void (*)(void))backend->compile);
+  int n = snprintf(out, 64, "%.40s", probe->version);
+  if (code) snprintf(out + n, 64 - (size_t)n, "@%016llx", (unsigned long long)code);
 }
 
 static ait_status add(ait_candidates *list, const ait_backend *backend, const ait_probe *probe, const char *key, const char *value,
@@ -14,7 +21,7 @@ static ait_status add(ait_candidates *list, const ait_backend *backend, const ai
   list->items = items;
   ait_candidate *c = &list->items[list->count++];
   *c = (ait_candidate){.backend = backend, .threads = threads, .baseline = baseline};
-  snprintf(c->version, sizeof c->version, "%s", probe->version);
+  ait_backend_version(backend, probe, c->version);
   /* no details: they may hold paths, which are no part of a report */
   if (!probe->available && (!*probe->detail || strchr(probe->detail, '/')))
     snprintf(c->missing, sizeof c->missing, "not here: 'ait backends' says why");
@@ -75,7 +82,6 @@ int32_t ait_candidate_rank(const ait_tune_options *options, const ait_candidate 
 ait_status ait_candidates_add_mix(ait_candidates *list, ait_mix *mix, int32_t threads) {
   const ait_engine *first = &mix->engines[mix->engine[0]];
   ait_probe probe = {.available = true};
-  snprintf(probe.version, sizeof probe.version, "%s", first->version);
   ait_status status = add(list, first->backend, &probe, NULL, NULL, threads, false);
   if (status != AIT_OK) {
     ait_free(ait_allocator_default(), mix, sizeof *mix);
@@ -84,10 +90,9 @@ ait_status ait_candidates_add_mix(ait_candidates *list, ait_mix *mix, int32_t th
   ait_candidate *c = &list->items[list->count - 1];
   c->mix = mix;
   ait_mix_name(mix, threads, c->name, sizeof c->name);
-  for (uint32_t e = 0; e < mix->engine_count; ++e) { /* trials depend on the versions of all */
-    size_t n = strlen(c->version);
-    if (e != mix->engine[0]) snprintf(c->version + n, sizeof c->version - n, "+%s", mix->engines[e].version);
-  }
+  uint64_t versions = 0; /* trials depend on those of all */
+  for (uint32_t e = 0; e < mix->engine_count; ++e) versions = ait_hash(mix->engines[e].version, strlen(mix->engines[e].version), versions);
+  snprintf(c->version, sizeof c->version, "%016llx", (unsigned long long)versions);
   return AIT_OK;
 }
 

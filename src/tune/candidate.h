@@ -61,6 +61,8 @@ ait_status ait_candidates_create(const ait_tune_options *options, ait_strategy_k
                                  ait_candidates *out) AIT_MUST_USE;
 /* Where its backend stands in the user's order, for first-wins; a backend that is not named there comes last. */
 int32_t ait_candidate_rank(const ait_tune_options *options, const ait_candidate *candidate);
+/* What trials of a backend are known under: its version, and of a plugin its code, since the version may stay while that does not. */
+void ait_backend_version(const ait_backend *backend, const ait_probe *probe, char out[64]);
 /* Takes over `mix`. */
 ait_status ait_candidates_add_mix(ait_candidates *list, ait_mix *mix, int32_t threads) AIT_MUST_USE;
 void ait_candidates_deinit(ait_candidates *list);

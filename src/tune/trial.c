@@ -149,12 +149,14 @@ typedef struct job {
   size_t out_size;
   volatile uint32_t *at_work;          /* shared with the child: the member of a contest that is being built or called; NULL in trials */
   void (*other)(void *ctx, void *out); /* ait_child_call */
+  pid_t tuner;
   void *ctx;
 } job;
 
 static _Noreturn void child(const job *j, int fd, uint64_t bytes) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL); /* a killed tuner leaves no children */
-  signal(SIGINT, SIG_IGN);          /* the tuner decides */
+  prctl(PR_SET_PDEATHSIG, SIGKILL);     /* a killed tuner leaves no children */
+  if (getppid() != j->tuner) _exit(70); /* it died before that */
+  signal(SIGINT, SIG_IGN);              /* the tuner decides */
   struct rlimit limit = {bytes, bytes}, no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   if (bytes) setrlimit(RLIMIT_AS, &limit);
@@ -200,8 +202,9 @@ static end_kind receive(const job *j, int fd, pid_t pid, double limit, char reas
   return end;
 }
 
-static end_kind run_job(const job *j, double limit, char reason[AIT_REASON_SIZE]) {
+static end_kind run_job(job *j, double limit, char reason[AIT_REASON_SIZE]) {
   int ends[2];
+  j->tuner = getpid();
   *reason = 0;
   if (pipe(ends)) return snprintf(reason, AIT_REASON_SIZE, "no pipe: %s", strerror(errno)), END_CRASHED;
   pid_t pid = fork();
@@ -218,7 +221,7 @@ static end_kind run_job(const job *j, double limit, char reason[AIT_REASON_SIZE]
 }
 
 /* *out_failure: AIT_OUTCOME_NONE, or how the child ended without a result. The only error is cancelled. */
-static ait_status run_alone(const job *j, double limit, ait_outcome *out_failure, char reason[AIT_REASON_SIZE]) {
+static ait_status run_alone(job *j, double limit, ait_outcome *out_failure, char reason[AIT_REASON_SIZE]) {
   end_kind end = run_job(j, limit, reason);
   *out_failure = end == END_TIMEOUT ? AIT_OUTCOME_TIMEOUT : end == END_CRASHED ? AIT_OUTCOME_CRASHED : AIT_OUTCOME_NONE;
   return end == END_CANCELLED ? ait_error(AIT_CODE_CANCELLED, "tuning was interrupted") : AIT_OK;

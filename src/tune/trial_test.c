@@ -26,7 +26,7 @@ enum { SANITIZED = 0 };
 #endif
 
 /* ---- backends: the reference, with a fault ---------------------------------------------------------------------------------------*/
-static char counter_path[64] = "/dev/null"; /* a byte for each session that was made, over all processes */
+static char counter_path[4096] = "/dev/null"; /* a byte for each session that was made, over all processes */
 
 static long sessions_made(void) {
   struct stat s;
@@ -308,15 +308,15 @@ static bool reached_the_contest(const char *model, const char *out, const ait_sa
 }
 
 static void forget(const char *folder) {
-  char command[64];
-  snprintf(command, sizeof command, "rm -f %s/*", folder);
+  char command[4200];
+  snprintf(command, sizeof command, "rm -f '%s'/*", folder);
   assert_int_equal(system(command), 0);
 }
 
 static void tuning_survives_them_all(void **state) {
   AIT_UNUSED(state);
   static const char model[] = AIT_TEST_DATA "/pt2/golden/mlp_t29.pt2";
-  char folder[] = "/tmp/ait-trial-XXXXXX", out[64], record[64];
+  char folder[] = AIT_BINARY_DIR "/tests/ait-trial-XXXXXX", out[sizeof folder + 16], record[sizeof folder + 16];
   assert_non_null(mkdtemp(folder));
   snprintf(out, sizeof out, "%s/out.ait", folder);
   snprintf(record, sizeof record, "%s/record.db", folder);
@@ -369,8 +369,8 @@ static void tuning_survives_them_all(void **state) {
   pt_release(inputs, input_count);
   ait_graph_region_destroy(ait_allocator_default(), region);
   ait_graph_destroy(raw);
-  char command[64];
-  snprintf(command, sizeof command, "rm -rf %s", folder);
+  char command[sizeof folder + 16];
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
   assert_int_equal(system(command), 0);
 }
 

@@ -1,5 +1,6 @@
 /* ait_tune: the way from a model and samples to a sealed file. tuner.h says where the rest of it is. */
 #include "artifact/signature.h"
+#include "tune/code_id.h"
 #include "tune/put_json.h"
 #include "tune/report.h"
 #include "tune/seal.h"
@@ -41,7 +42,7 @@ static ait_status make_key(ait_tuner *t) {
   ait_text text;
   ait_text_init(&text, ait_allocator_default());
   ait_status status = ait_graph_print(t->raw, &text);
-  uint64_t model = status == AIT_OK ? ait_hash(text.data, text.length, 1) : 0;
+  uint64_t model = status == AIT_OK ? ait_hash(text.data, text.length, 1 + ait_code_id_of_operators(text.data)) : 0;
   ait_text_deinit(&text);
   for (size_t i = 0; t->raw->weights && i < ait_weight_store_storage_count(t->raw->weights); ++i) {
     ait_storage *s = ait_weight_store_storage(t->raw->weights, (uint32_t)i);

@@ -86,7 +86,7 @@ static void add_engine(search *s, const ait_backend *backend) {
   ait_engine *e = &s->engines[s->engine_count++];
   *e = (ait_engine){.backend = backend, .whole = best ? best->median : 0};
   if (best) snprintf(e->options, sizeof e->options, "%s", best->options);
-  snprintf(e->version, sizeof e->version, "%s", probe.version);
+  ait_backend_version(backend, &probe, e->version);
 }
 
 /* native first: it takes what nobody else takes. */

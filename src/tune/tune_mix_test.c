@@ -64,7 +64,7 @@ static void alike_is_alike_but_for_weights(void **state) {
 /* ---- what is measured ------------------------------------------------------------------------------------------------------------*/
 static const ait_knob no_knobs[] = {{0}};
 static ait_backend rival;
-static char folder[64], model[96], record[96], artifact[96];
+static char folder[512], model[544], record[544], artifact[544];
 
 static int setup(void **state) {
   AIT_UNUSED(state);
@@ -72,7 +72,7 @@ static int setup(void **state) {
   rival.name = "t-rival";
   rival.knobs = no_knobs;
   pt_ok(ait_backend_add(&rival), "add");
-  strcpy(folder, "/tmp/ait-mix-XXXXXX");
+  strcpy(folder, AIT_BINARY_DIR "/tests/ait-mix-XXXXXX");
   if (!mkdtemp(folder)) return -1;
   snprintf(model, sizeof model, "%s/m.txt", folder);
   snprintf(record, sizeof record, "%s/r.db", folder);
@@ -81,7 +81,7 @@ static int setup(void **state) {
 }
 static int cleanup(void **state) {
   AIT_UNUSED(state);
-  char command[96];
+  char command[544];
   snprintf(command, sizeof command, "rm -rf '%s'", folder);
   return system(command);
 }

@@ -10,7 +10,9 @@ void ait_tuner_finished_line(const ait_candidate *c, char *out, size_t size) {
   if (c->median > 0)
     snprintf(out, size, "%s: %.3g ms, error %.2g of tolerance%s", c->name, c->median * 1e3, c->result.worst_error,
              c->reused ? " (from the record)" : "");
-  else snprintf(out, size, "%s: %s%s%s", c->name, ait_outcome_text(c->result.outcome), *c->result.reason ? ": " : "", c->result.reason);
+  else
+    snprintf(out, size, "%s: %s%s%s%s", c->name, ait_outcome_text(c->result.outcome), *c->result.reason ? ": " : "", c->result.reason,
+             c->reused ? " (from the record)" : "");
 }
 
 static void set_median(ait_candidate *c) {
