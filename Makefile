@@ -1,5 +1,5 @@
 # Thin: each line calls a tool that can be called alone.
-.PHONY: demo test check build bench lint fuzz fuzz-graphs docs setup setup-all asan tsan python conformance clean
+.PHONY: demo test check build bench trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python conformance clean
 JOBS ?= $(shell nproc)
 
 # Installs what is missing, builds, and runs the main job on the bundled model.
@@ -59,6 +59,12 @@ python: setup-all build
 bench: build
 	cmake --build --preset release --target ait_benches -j $(JOBS)
 	tools/bench
+
+# A backend against itself, 100 times: at most 5 contests may declare a winner. And 100 kills at random times.
+trust: build
+	cmake --build --preset release --target tune_aa_test test_plugin_backend -j $(JOBS)
+	build/release/tests/tune_aa_test --real 100
+	KILLS=100 tests/cli/trust_test.sh $(CURDIR)/build/release/bin/ait $(CURDIR)/tests/data $(CURDIR)/build/release/tests/plugin_backend.so
 
 lint:
 	tools/check_rooms
