@@ -21,6 +21,31 @@ __version__ = _core.__version__
 
 # Name -> submodule that has it: imported when it is first used. A line here, and the name in __all__ below, is all that a new function needs.
 _LAZY: dict[str, str] = {
+    "export": "ait._export",
+    "Exported": "ait._export",
+    "Dim": "ait._shapes",
+    "BatchDim": "ait._shapes",
+    "inspect": "ait._inspect",
+    "Inspection": "ait._inspect",
+    "wrap": "ait._tuning",
+    "unwrap": "ait._tuning",
+    "tune": "ait._tuning",
+    "TuneReport": "ait._tune_report",
+    "save": "ait._persist",
+    "Pipeline": "ait._persist",
+    "ExportError": "ait._errors",
+    "Reason": "ait._errors",
+    "register_class": "ait._tree",
+    "Record": "ait._tree",
+    "Strategy": "ait._strategies",
+    "FirstWins": "ait._strategies",
+    "OneBackend": "ait._strategies",
+    "MaxThroughput": "ait._strategies",
+    "HighestThroughput": "ait._strategies",
+    "MinLatency": "ait._strategies",
+    "LatencyBudget": "ait._strategies",
+    "MinMemory": "ait._strategies",
+    "Traffic": "ait._strategies",
     "load": "ait.loading",
     "Report": "ait.report",
     "tune_file": "ait.files",
@@ -41,6 +66,17 @@ _LAZY: dict[str, str] = {
 _SUBMODULES = frozenset({"files", "guests", "loading", "model", "progress", "report"})
 
 if typing.TYPE_CHECKING:
+    from ait._errors import ExportError as ExportError, Reason as Reason
+    from ait._export import export as export, Exported as Exported
+    from ait._inspect import inspect as inspect, Inspection as Inspection
+    from ait._persist import save as save, Pipeline as Pipeline
+    from ait._shapes import Dim as Dim, BatchDim as BatchDim
+    from ait._strategies import Strategy as Strategy, FirstWins as FirstWins, OneBackend as OneBackend, MaxThroughput as MaxThroughput
+    from ait._strategies import HighestThroughput as HighestThroughput, MinLatency as MinLatency, LatencyBudget as LatencyBudget
+    from ait._strategies import MinMemory as MinMemory, Traffic as Traffic
+    from ait._tree import register_class as register_class, Record as Record
+    from ait._tune_report import TuneReport as TuneReport
+    from ait._tuning import wrap as wrap, unwrap as unwrap, tune as tune
     from ait.files import backends as backends, bench as bench, compare as compare, debug as debug, explain as explain
     from ait.files import export_onnx as export_onnx, inspect_file as inspect_file, load_plugin as load_plugin, operators as operators
     from ait.files import report as report, sign as sign, tune_file as tune_file, unpack as unpack, verify as verify
@@ -64,7 +100,10 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Cancelled", "Error", "Incompatible", "Internal", "InvalidArgument", "InvalidModel", "IoError", "Limit", "Mismatch", "Model", "NotFound",
-    "OutOfMemory", "Port", "Report", "Session", "Tensor", "Timeout", "Unavailable", "Unsupported", "backends", "bench", "compare", "debug",
-    "explain", "export_onnx", "inspect_file", "load", "load_plugin", "operators", "report", "sign", "tune_file", "unpack", "verify",
+    "BatchDim", "Cancelled", "Dim", "Error", "ExportError", "Exported", "FirstWins", "HighestThroughput", "Incompatible",
+    "Inspection", "Internal", "InvalidArgument", "InvalidModel", "IoError", "LatencyBudget", "Limit", "MaxThroughput", "MinLatency",
+    "MinMemory", "Mismatch", "Model", "NotFound", "OneBackend", "OutOfMemory", "Pipeline", "Port", "Reason", "Record", "Report",
+    "Session", "Strategy", "Tensor", "Timeout", "Traffic", "TuneReport", "Unavailable", "Unsupported", "backends", "bench",
+    "compare", "debug", "explain", "export", "export_onnx", "inspect", "inspect_file", "load", "load_plugin", "operators",
+    "register_class", "report", "save", "sign", "tune", "tune_file", "unpack", "unwrap", "verify", "wrap",
 ]

@@ -45,7 +45,8 @@ class Program:
         call = {
             "version": 1, "name": self.part.name, "method": self.part.method, "in": _tree.to_json(self.key.spec),
             "out": _tree.to_json(self.out_spec), "names": self.names, "dtypes": [str(d).removeprefix("torch.") for d in self.key.dtypes],
-            "ranks": list(self.key.ranks), "autocast": self.key.autocast,
+            "ranks": list(self.key.ranks), "autocast": self.key.autocast, "shape": self.shape,
+            "weights": self.part.fingerprint(),
         }
         return json.dumps(call, allow_nan=False)
 
@@ -200,6 +201,14 @@ def _attempts(part: Part, key: Key, names: Sequence[str], tensors: Sequence[Any]
         raise ExportError(explain(e)) from e
     notes.append(f"sizes are fixed: {first}")
     return result
+
+
+def _check_result(out_spec: _tree.Spec) -> None:
+    strange = _tree.opaque(out_spec)
+    if strange:
+        raise ExportError(Reason("result", f"its result holds a {strange[0][1].rpartition(':')[2]}, neither tensor nor plain value"))
+    if not any(n[0] == "t" for _, n in _tree.walk(out_spec)):
+        raise ExportError(Reason("result", "its result holds no tensor"))
 
 
 # ---- what came out ---------------------------------------------------------------------------------------------------------------------
@@ -392,11 +401,7 @@ def _export_some(part: Part, signature: Signature, samples: List[List[Any]], giv
     _reference(part, key, samples[chosen])
     tensors = _shapes.enlarge(samples[chosen], groups, chosen)
     exported, out_spec = _attempts(part, key, names, [t.clone() for t in tensors], groups, strict, notes)
-    strange = _tree.opaque(out_spec)
-    if strange:
-        raise ExportError(Reason("result", f"its result holds a {strange[0][1].rpartition(':')[2]}, neither tensor nor plain value"))
-    if not any(n[0] == "t" for _, n in _tree.walk(out_spec)):
-        raise ExportError(Reason("result", "its result holds no tensor"))
+    _check_result(out_spec)
     _refuse_changes(exported)
     if groups:
         _relax(part, key, exported, out_spec, tensors, notes)
@@ -468,3 +473,21 @@ def export(model: Any, args: Any, path: "str | os.PathLike[str]", *, kwargs: Map
     program.save(path)
     inputs = {n: f"{str(d).removeprefix('torch.')} [{', '.join(map(str, sh))}]" for n, d, sh in zip(s.names, s.key.dtypes, program.shape)}
     return Exported(os.fspath(path), inputs, program.ranges, program.notes)
+
+
+def dry(part: Part) -> Reason | None:
+    """Whether torch.export takes one recorded call of the part; the reason when it does not. Nothing is kept."""
+    if not part.signatures:
+        most = part.reasons.most_common(1)
+        return Reason("argument", most[0][0]) if most else Reason("not-called", "it was not called")
+    s = max(part.signatures.values(), key=lambda s: s.calls)
+    try:
+        _reference(part, s.key, s.samples[0])
+        exported, out_spec = _attempts(part, s.key, s.names, [t.clone() for t in s.samples[0]], (), False, [])
+        _check_result(out_spec)
+        _refuse_changes(exported)
+    except ExportError as e:
+        return e.reason
+    except Exception as e:  # the module's own code
+        return explain(e)
+    return None

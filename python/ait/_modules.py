@@ -318,14 +318,24 @@ class Part:
     def __init__(self, name: str, module: Any, method: str = "forward", aliases: Sequence[str] = ()) -> None:
         self.name, self.module, self.method, self.aliases = name, module, method, list(aliases)
         self.original: Callable[..., Any] = getattr(module, method)
+        self.original = getattr(self.original, "ait_original", self.original)  # behind a router
         self.binder = Binder(self.original)
         self.signatures: Dict[Key, Signature] = {}
         self.reasons: collections.Counter[str] = collections.Counter()  # why calls cannot be tuned
         self.share = 0.0  # of the run's time, as far as it is known
         self._lock = threading.Lock()
+        self._fingerprint: str | None = None
 
     def __repr__(self) -> str:
         return f"<part {self.name}: {type(self.module).__name__}.{self.method}>"
+
+    def fingerprint(self) -> str | None:
+        """Of the module's weights as they are now; see _persist."""
+        from ._persist import fingerprint
+
+        if self._fingerprint is None:
+            self._fingerprint = fingerprint(self.module)
+        return self._fingerprint
 
     def canonical(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tuple[List[Any], Key] | str:
         """Flat tensors and key of a call, or the reason why it cannot be tuned."""
