@@ -63,6 +63,7 @@ static int print_finding(const cli_args *args, struct json_object *o) {
     return written != CLI_DONE ? written : code;
   }
   if (code == CLI_DONE) printf("%s agrees with the reference on these inputs\n", cli_member(o, "backend"));
+  else if (*cli_member(o, "crash")) printf("%s does not come back: %s\n\n", cli_member(o, "backend"), cli_member(o, "crash"));
   else printf("%s leaves the reference\n\n", cli_member(o, "backend"));
   if (*cli_member(o, "pass")) printf("the pass '%s' changes the answer: the backend is not to blame\n", cli_member(o, "pass"));
   if (cli_member_object(o, "node")) print_node(o);

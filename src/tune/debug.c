@@ -19,6 +19,7 @@ typedef struct finding {
   ait_dtype dtype;
   int32_t rank;
   int64_t shape[AIT_MAX_RANK];
+  char crash[AIT_REASON_SIZE]; /* not "": the backend did not come back, and how; index is 0 then */
 } finding;
 
 typedef struct debugger {
@@ -32,68 +33,16 @@ typedef struct debugger {
   const ait_node **nodes;
   size_t node_count;
   char bad_pass[64]; /* the pass after which the reference itself gives other answers; "" when none */
-  const char *cause; /* "node", "fusion", "pass"; NULL: none */
+  const char *cause; /* "node", "fusion", "pass", "crash"; NULL: none */
   const ait_node *node;
   uint32_t value;
   finding found;
 } debugger;
 
 /* ---- running ---------------------------------------------------------------------------------------------------------------------*/
-static void release_values(ait_value *values, size_t count) {
-  for (size_t i = 0; values && i < count; ++i) ait_value_release(&values[i]);
-  ait_free(ait_allocator_default(), values, (count + 1) * sizeof *values);
-}
-
-static ait_status new_values(size_t count, ait_value **out) {
-  *out = ait_alloc_zero(ait_allocator_default(), (count + 1) * sizeof **out, _Alignof(ait_value));
-  return *out ? AIT_OK : AIT_OOM();
-}
-
-static ait_status copy_value(const ait_value *v, ait_value *out) {
-  *out = *v;
-  if (v->kind != AIT_VALUE_TENSOR) return AIT_OK;
-  out->kind = AIT_VALUE_NONE;
-  AIT_TRY(ait_tensor_cast(ait_allocator_default(), &v->as.tensor, v->as.tensor.dtype, &out->as.tensor));
-  out->kind = AIT_VALUE_TENSOR;
-  return AIT_OK;
-}
-
-static ait_status call_once(ait_session *session, const ait_value *inputs, size_t input_count, ait_value *outputs, size_t count) {
-  ait_value *copies, *results;
-  AIT_TRY(new_values(input_count, &copies));
-  ait_status status = new_values(count, &results);
-  for (size_t i = 0; status == AIT_OK && i < input_count; ++i)
-    status = copy_value(&inputs[i], &copies[i]); /* a model may write into them */
-  if (status == AIT_OK) status = ait_session_run(session, copies, input_count, results, count);
-  for (size_t i = 0; status == AIT_OK && i < count; ++i) status = copy_value(&results[i], &outputs[i]);
-  ait_free(ait_allocator_default(), results, (count + 1) * sizeof *results);
-  release_values(copies, input_count);
-  return status;
-}
-
-/* outputs: count values, owned by the caller afterwards. */
 static ait_status run_on(const debugger *d, const ait_graph *g, const ait_backend *backend, const char *knobs, const ait_value *inputs,
                          size_t input_count, ait_value *outputs, size_t count) {
-  ait_allocator a = ait_allocator_default();
-  ait_region *region = NULL;
-  ait_plan plan = {0};
-  ait_model *model = NULL;
-  ait_session *session = NULL;
-  ait_session_options so;
-  ait_session_options_init(&so);
-  so.threads = d->load->threads;
-  ait_weights weights = g->weights ? ait_weight_store_provider(g->weights) : (ait_weights){0};
-  ait_status status = ait_graph_region(g, a, &region);
-  if (status == AIT_OK) status = ait_region_taken(backend, region, "this", NULL);
-  if (status == AIT_OK) status = ait_plan_compile(a, backend->name, knobs, region, weights, d->load->cpu_mask, "debug", &plan);
-  if (status == AIT_OK) status = ait_model_create(a, region, weights, &plan, NULL, NULL, &model);
-  if (status == AIT_OK) status = ait_session_create(model, &so, &session);
-  if (status == AIT_OK) status = call_once(session, inputs, input_count, outputs, count);
-  ait_session_destroy(session);
-  ait_model_release(model);
-  if (plan.steps) ait_plan_deinit(&plan);
-  ait_graph_region_destroy(a, region);
-  return status;
+  return ait_debug_run(&(ait_debug_call){d->load, g, backend, knobs, inputs, input_count}, outputs, count);
 }
 
 /* ---- comparing -------------------------------------------------------------------------------------------------------------------*/
@@ -155,19 +104,23 @@ static ait_status first_bad(const debugger *d, const ait_graph *trusted, const a
   ait_value *got = NULL, *single = NULL, *exact = NULL;
   bool in_double = false, bad = false;
   out->index = SIZE_MAX;
-  ait_status status = new_values(count, &got);
-  if (status == AIT_OK) status = new_values(count, &single);
-  if (status == AIT_OK) status = new_values(count, &exact);
+  *out->crash = 0;
+  ait_status status = ait_debug_values_new(count, &got);
+  if (status == AIT_OK) status = ait_debug_values_new(count, &single);
+  if (status == AIT_OK) status = ait_debug_values_new(count, &exact);
   if (status == AIT_OK) status = run_exact(d, trusted, inputs, input_count, exact, count, &in_double);
   if (status == AIT_OK) status = run_on(d, trusted, d->reference, NULL, inputs, input_count, single, count);
-  if (status == AIT_OK) status = run_on(d, tested, backend, knobs, inputs, input_count, got, count);
-  for (size_t i = 0; status == AIT_OK && !bad && i < count; ++i) {
+  ait_debug_call call = {d->load, tested, backend, knobs, inputs, input_count};
+  if (status == AIT_OK && backend == d->reference) status = ait_debug_run(&call, got, count);
+  else if (status == AIT_OK) status = ait_debug_run_apart(&call, got, count, out->crash);
+  if (*out->crash) out->index = 0;
+  for (size_t i = 0; status == AIT_OK && !bad && !*out->crash && i < count; ++i) {
     status = compare_one(d, &got[i], &single[i], &exact[i], in_double, out, &bad);
     if (bad) out->index = i;
   }
-  release_values(got, count);
-  release_values(single, count);
-  release_values(exact, count);
+  ait_debug_values_free(got, count);
+  ait_debug_values_free(single, count);
+  ait_debug_values_free(exact, count);
   return status;
 }
 
@@ -206,6 +159,7 @@ static ait_status search_values(debugger *d, uint32_t *values) {
     }
     if (bytes < chunk_bytes && i + 1 < d->node_count) continue;
     AIT_TRY(test_values(d, NULL, values, count, &bad));
+    if (*d->found.crash) return AIT_OK; /* asked for every value it crashes: the cuts tell more */
     count = 0;
     bytes = 0;
   }
@@ -237,6 +191,19 @@ static size_t alive_after(const debugger *d, size_t k, bool *used, uint32_t *val
   return count;
 }
 
+/* The backend comes back from the nodes before this one, and not from this one. */
+static void blame_last(debugger *d, const ait_node *last) {
+  d->cause = "crash";
+  d->node = last;
+  for (uint32_t r = 0; r < last->result_count; ++r)
+    if (last->results[r] != AIT_NO_INDEX) d->value = last->results[r];
+  const ait_value_info *v = &d->graph->values[d->value];
+  d->found.dtype = v->dtype;
+  d->found.rank = v->rank > 0 ? v->rank : 0;
+  for (int32_t k = 0; k < d->found.rank; ++k)
+    if (!ait_dim_eval(d->graph->root->dims, d->symbols, v->shape[k], &d->found.shape[k])) d->found.shape[k] = -1;
+}
+
 static ait_status search_cuts(debugger *d, bool *used, uint32_t *values) {
   size_t low = 0, high = d->node_count; /* the cut after high - 1 is bad: it is the whole graph */
   while (low < high) {
@@ -252,6 +219,7 @@ static ait_status search_cuts(debugger *d, bool *used, uint32_t *values) {
     d->value = bad;
     d->node = d->graph->values[bad].def;
     d->cause = "fusion";
+    if (*d->found.crash) blame_last(d, d->nodes[middle]);
   }
   return AIT_OK;
 }
@@ -302,7 +270,7 @@ static ait_status know_values(const debugger *d, const bool *boundary, ait_value
   ait_status status = values ? AIT_OK : AIT_OOM();
   for (uint32_t v = 0; status == AIT_OK && v < n; ++v)
     if (boundary[v] && known[v].kind == AIT_VALUE_NONE) values[count++] = v;
-  if (status == AIT_OK) status = new_values(count, &got);
+  if (status == AIT_OK) status = ait_debug_values_new(count, &got);
   if (status == AIT_OK) status = ait_debug_probe(d->graph, NULL, values, count, &probe);
   if (status == AIT_OK) status = run_on(d, probe, d->reference, NULL, d->inputs, d->input_count, got, count);
   for (size_t i = 0; status == AIT_OK && i < count; ++i) {
@@ -310,7 +278,7 @@ static ait_status know_values(const debugger *d, const bool *boundary, ait_value
     got[i] = (ait_value){0};
   }
   ait_graph_destroy(probe);
-  release_values(got, count);
+  ait_debug_values_free(got, count);
   ait_free(ait_allocator_default(), values, (n + 1) * sizeof *values);
   return status;
 }
@@ -359,7 +327,7 @@ static ait_status try_slice(const debugger *d, const bool *taken, const bool *bo
   ait_status status = know_values(d, boundary, known);
   if (status == AIT_OK) status = ait_debug_cut(d->graph, taken, known, d->value, d->symbols, &s);
   if (status != AIT_OK && ait_status_code(status) == AIT_CODE_UNSUPPORTED) return ait_status_free(status), AIT_OK;
-  if (status == AIT_OK) status = new_values(s.input_count, &inputs);
+  if (status == AIT_OK) status = ait_debug_values_new(s.input_count, &inputs);
   for (size_t i = 0; status == AIT_OK && i < s.input_count; ++i) inputs[i] = known[s.inputs[i]]; /* borrowed */
   if (status == AIT_OK) status = first_bad(d, s.graph, s.graph, d->backend, d->load->knobs, inputs, s.input_count, &f);
   if (status != AIT_OK && ait_status_code(status) == AIT_CODE_UNSUPPORTED) {
@@ -381,7 +349,7 @@ static ait_status reproduce(const debugger *d, reproducer *r) {
   size_t n = d->graph->value_count;
   bool *taken = ait_alloc_zero(a, d->node_count + 1, 1), *boundary = ait_alloc_zero(a, n + 1, 1);
   ait_value *known = NULL;
-  ait_status status = taken && boundary ? new_values(n, &known) : AIT_OOM();
+  ait_status status = taken && boundary ? ait_debug_values_new(n, &known) : AIT_OOM();
   for (size_t i = 0; status == AIT_OK && i < d->node_count; ++i) taken[i] = d->nodes[i] == d->node;
   for (int attempt = 0; status == AIT_OK && attempt < ATTEMPTS && !r->reproduces; ++attempt) {
     for (int grow = 0; grow < attempt; ++grow) { /* 0, 1, 3, 6, 10, 15 nodes deep */
@@ -393,7 +361,7 @@ static ait_status reproduce(const debugger *d, reproducer *r) {
     ait_debug_boundary(d->graph, taken, boundary);
     status = try_slice(d, taken, boundary, known, attempt + 1 == ATTEMPTS, r);
   }
-  release_values(known, n);
+  ait_debug_values_free(known, n);
   ait_free(a, taken, d->node_count + 1);
   ait_free(a, boundary, n + 1);
   return status;
@@ -422,7 +390,7 @@ static ait_status put_operands(ait_text *t, const debugger *d) {
   size_t n = d->graph->value_count;
   bool *taken = ait_alloc_zero(a, d->node_count + 1, 1), *boundary = ait_alloc_zero(a, n + 1, 1), any = false;
   ait_value *known = NULL;
-  ait_status status = taken && boundary ? new_values(n, &known) : AIT_OOM();
+  ait_status status = taken && boundary ? ait_debug_values_new(n, &known) : AIT_OOM();
   for (size_t i = 0; status == AIT_OK && i < d->node_count; ++i) taken[i] = d->nodes[i] == d->node;
   if (status == AIT_OK) {
     ait_debug_boundary(d->graph, taken, boundary);
@@ -439,7 +407,7 @@ static ait_status put_operands(ait_text *t, const debugger *d) {
     if (known[v].kind == AIT_VALUE_FLOAT) ait_put_double(t, &first, "value", known[v].as.f);
     ait_text_printf(t, "}");
   }
-  release_values(known, n);
+  ait_debug_values_free(known, n);
   ait_free(a, taken, d->node_count + 1);
   ait_free(a, boundary, n + 1);
   return status;
@@ -494,7 +462,8 @@ static ait_status put_document(ait_text *t, const debugger *d, const reproducer 
   if (d->cause) ait_put_string(t, &first, "cause", d->cause);
   if (*d->bad_pass) ait_put_string(t, &first, "pass", d->bad_pass);
   if (d->node) AIT_TRY(put_node(t, d));
-  if (d->cause) {
+  if (*d->found.crash) ait_put_string(t, &(bool){false}, "crash", d->found.crash);
+  else if (d->cause) {
     ait_text_printf(t, ",\n  \"worst\": ");
     put_worst(t, &d->found);
   }
@@ -559,9 +528,10 @@ static ait_status search(debugger *d, const char *pipeline) {
   size_t n = d->graph->value_count + 1;
   uint32_t *values = ait_alloc(a, n * sizeof *values, _Alignof(uint32_t));
   bool *used = ait_alloc(a, n, 1);
-  ait_status status = values && used ? search_values(d, values) : AIT_OOM();
+  ait_status status = values && used ? AIT_OK : AIT_OOM();
+  if (status == AIT_OK && !*d->found.crash) status = search_values(d, values);
   if (status == AIT_OK && !d->node) status = search_cuts(d, used, values);
-  if (status == AIT_OK && !d->cause) d->cause = "unknown";
+  if (status == AIT_OK && !d->cause) d->cause = *d->found.crash ? "crash" : "unknown";
   ait_free(a, values, n * sizeof *values);
   ait_free(a, used, n);
   return status;

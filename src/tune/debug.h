@@ -2,7 +2,25 @@
 #ifndef AIT_SRC_TUNE_DEBUG_H
 #define AIT_SRC_TUNE_DEBUG_H
 
-#include "tune/tune.h"
+#include "tune/candidate.h"
+
+/* ---- debug_run.c: one call of a graph on a backend ---------------------------------------------------------------------------------*/
+typedef struct ait_debug_call {
+  const ait_load_options *load; /* threads, cpu_mask */
+  const ait_graph *graph;
+  const ait_backend *backend;
+  const char *knobs;
+  const ait_value *inputs;
+  size_t input_count;
+} ait_debug_call;
+/* outputs: count values of kind none; owned by the caller afterwards. */
+ait_status ait_debug_run(const ait_debug_call *call, ait_value *outputs, size_t count) AIT_MUST_USE;
+/* The same in a child process. *crash: how it ended when it did not come back ("" when it did); then outputs are as they were. */
+ait_status ait_debug_run_apart(const ait_debug_call *call, ait_value *outputs, size_t count, char crash[AIT_REASON_SIZE]) AIT_MUST_USE;
+ait_status ait_debug_values_new(size_t count, ait_value **out) AIT_MUST_USE;
+void ait_debug_values_free(ait_value *values, size_t count);
+
+/* ---- debug_slice.c -----------------------------------------------------------------------------------------------------------------*/
 
 /* The graph with these values as its outputs ("0", "1", …), and without the nodes after `last` (NULL: all nodes stay). */
 ait_status ait_debug_probe(const ait_graph *g, const ait_node *last, const uint32_t *values, size_t count, ait_graph **out) AIT_MUST_USE;

@@ -15,6 +15,7 @@
 #include <ait/tools.h>
 #include <ait/tune.h>
 
+#include <signal.h>
 #include <unistd.h>
 
 static char folder[64], prefix[96];
@@ -58,8 +59,23 @@ static ait_status lying_compile(const ait_region *region, const ait_compile_opti
   return status;
 }
 
-static ait_backend liar;
+/* Dies where the operator is in the region, or hangs up with a code of its own. */
+static ait_status crashing_compile(const ait_region *region, const ait_compile_options *options, ait_blob *out) {
+  for (uint32_t i = 0; i < region->node_count; ++i) {
+    if (strcmp(region->nodes[i].op, liar_op) || strcmp(region->nodes[i].module, liar_module)) continue;
+    signal(SIGSEGV, SIG_DFL);
+    raise(SIGSEGV);
+  }
+  return ait_backend_reference.compile(region, options, out);
+}
+
+static ait_backend liar, crasher;
 static void add_liar(void) {
+  crasher = ait_backend_reference;
+  crasher.name = "crasher";
+  crasher.accepts_raw = false;
+  crasher.compile = crashing_compile;
+  pt_ok(ait_backend_add(&crasher), "add");
   liar = ait_backend_reference;
   liar.name = "liar";
   liar.accepts_raw = false; /* so that it gets what native gets */
@@ -164,6 +180,23 @@ static void a_lie_in_fusion_is_found(void **state) {
   ait_value_release(&input);
 }
 
+static void a_crash_is_a_finding(void **state) {
+  AIT_UNUSED(state);
+  ait_value input = digits_input();
+  liar_op = "relu", liar_module = "middle.2";
+  struct json_object *o = debugged(digits, "crasher", &input, 1), *node = ait_member_get(o, "node"), *r = ait_member_get(o, "reproducer");
+  assert_false(ait_member_true(o, "agrees"));
+  assert_string_equal(ait_member_text(o, "cause"), "crash");
+  assert_non_null(strstr(ait_member_text(o, "crash"), "Segmentation fault"));
+  assert_string_equal(ait_member_text(node, "module"), "middle.2");
+  assert_string_equal(ait_member_text(node, "op"), "relu");
+  assert_int_equal(json_object_get_int(ait_member_at(node, "shape", 0)), 2);
+  assert_int_equal((int)ait_member_number(r, "nodes"), 1);
+  assert_true(ait_member_true(r, "reproduces"));
+  json_object_put(o);
+  ait_value_release(&input);
+}
+
 /* Integers, several operands, a size that depends on the input, an operator without a module. */
 static void other_models(void **state) {
   AIT_UNUSED(state);
@@ -209,8 +242,12 @@ static void bad_requests_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_lie_is_found), cmocka_unit_test(the_reproducer_stands_alone), cmocka_unit_test(a_lie_in_fusion_is_found),
-      cmocka_unit_test(other_models),     cmocka_unit_test(bad_requests_are_refused),
+      cmocka_unit_test(the_lie_is_found),
+      cmocka_unit_test(the_reproducer_stands_alone),
+      cmocka_unit_test(a_lie_in_fusion_is_found),
+      cmocka_unit_test(a_crash_is_a_finding),
+      cmocka_unit_test(other_models),
+      cmocka_unit_test(bad_requests_are_refused),
   };
   add_liar();
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
