@@ -11,6 +11,7 @@ typedef struct found {
   double scale, cap;
   uint32_t terms[8];
   bool keeps[8];
+  double factors[8]; /* by which a term is multiplied after it was added */
   uint32_t term_count;
   bool causal;
   uint32_t sinks; /* value that holds one number a head; AIT_NO_INDEX */
@@ -32,8 +33,7 @@ static bool number(const ait_graph *g, const ait_arg *a, double *out) {
 
 static bool is_op(const ait_node *n, const char *op) { return n && !strcmp(n->op->name, op); }
 
-/* ---- scores
- * ------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- scores ---------------------------------------------------------------------------------------------------------------------------*/
 typedef struct chain {
   dep_work *w;
   found *f;
@@ -43,9 +43,9 @@ typedef struct chain {
 
 static bool add_term(chain *c, uint32_t term, bool keeps) {
   if (c->capped) return no(c->w, "its mask is added before the soft cap");
-  if (c->factor != 1) return no(c->w, "its scores are scaled after the mask");
   if (c->f->term_count == AIT_COUNT(c->f->terms)) return no(c->w, "its mask has too many terms");
   c->f->terms[c->f->term_count] = term;
+  c->f->factors[c->f->term_count] = c->factor;
   c->f->keeps[c->f->term_count++] = keeps;
   return true;
 }
@@ -73,6 +73,18 @@ static bool take_sum(chain *c, const ait_node *n, uint32_t *next) {
     return add_term(c, other->as.value, false);
   }
   return no(c->w, "no scores are in the sum");
+}
+
+/* beta * term + alpha * (q k). */
+static bool take_baddbmm(chain *c, const ait_node *n) {
+  double beta = 1, alpha = 1;
+  if (!number(c->w->g, &n->args[3], &beta) || !number(c->w->g, &n->args[4], &alpha)) return no(c->w, "its scale is not a number");
+  if (data_kind(kind_of(c->w, &n->args[0]))) return no(c->w, "what is added to its scores depends on tokens");
+  double outer = c->factor;
+  c->factor = outer * beta;
+  if (beta != 0 && !add_term(c, n->args[0].as.value, false)) return false;
+  c->factor = outer * alpha;
+  return true;
 }
 
 /* One operator nearer to the product; false: it is not understood. */
@@ -103,9 +115,11 @@ static bool read_scores(dep_work *w, uint32_t value, found *f) {
   for (int i = 0; i < 64; ++i) {
     const ait_node *n = w->g->values[value].def;
     if (!n) return no(w, "its scores come from outside");
-    if (is_op(n, "matmul")) {
-      f->q = n->args[0].as.value;
-      f->k = n->args[1].as.value;
+    bool sum = is_op(n, "aten.baddbmm");
+    if (is_op(n, "matmul") || sum) {
+      if (sum && !take_baddbmm(&c, n)) return false;
+      f->q = n->args[sum].as.value;
+      f->k = n->args[sum + 1].as.value;
       f->k_is_transposed = true;
       f->scale = c.factor * (c.capped ? f->cap : 1);
       return true;
@@ -115,8 +129,7 @@ static bool read_scores(dep_work *w, uint32_t value, found *f) {
   return no(w, "its scores are too far from the softmax");
 }
 
-/* ---- probabilities
- * -----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- probabilities --------------------------------------------------------------------------------------------------------------------*/
 static uint32_t skip(const ait_graph *g, uint32_t value, const char *const *ops, size_t count) {
   for (int i = 0; i < 16; ++i) {
     const ait_node *n = g->values[value].def;
@@ -181,20 +194,12 @@ static bool read_fused(dep_work *w, const ait_node *n, found *f) {
   if (n->args[3].kind == AIT_ARG_NONE) return true;
   if (data_kind(kind_of(w, &n->args[3]))) return no(w, "its mask depends on tokens");
   f->terms[f->term_count] = n->args[3].as.value;
+  f->factors[f->term_count] = 1;
   f->keeps[f->term_count++] = true;
   return true;
 }
 
-/* ---- heads
- * ---------------------------------------------------------------------------------------------------------------------------------------*/
-static bool const_sizes(const ait_graph *g, uint32_t v, int32_t skip_dim, int64_t out[AIT_MAX_RANK]) {
-  const ait_value_info *info = &g->values[v];
-  for (int32_t d = 0; d < info->rank; ++d)
-    if (d == skip_dim) out[d] = 1;
-    else if (!ait_dim_is_const(g, info->shape[d], &out[d])) return false;
-  return true;
-}
-
+/* ---- heads ----------------------------------------------------------------------------------------------------------------------------*/
 /* Copies of heads that stand one after the other are undone: reshape(expand([.., G, 1, T, d])). */
 static uint32_t undo_repeat(dep_work *w, uint32_t value) {
   const ait_graph *g = w->g;
@@ -209,7 +214,7 @@ static uint32_t undo_repeat(dep_work *w, uint32_t value) {
     const ait_value_info *in = &g->values[base], *out = &g->values[expand->results[0]];
     if (l->kind != DEP_TOKEN || in->rank != out->rank || l->dim != in->rank - 2 || l->inner != 1) return value;
     if (w->labels[value].kind != DEP_TOKEN || w->labels[value].dim != g->values[value].rank - 2) return value;
-    if (!const_sizes(g, base, l->dim, from) || !const_sizes(g, expand->results[0], l->dim, to)) return value;
+    if (!dep_const_sizes(g, base, l->dim, from) || !dep_const_sizes(g, expand->results[0], l->dim, to)) return value;
     int32_t at = -1;
     for (int32_t d = 0; d < in->rank; ++d)
       if (from[d] != to[d]) at = at < 0 ? d : AIT_MAX_RANK;
@@ -221,44 +226,7 @@ static uint32_t undo_repeat(dep_work *w, uint32_t value) {
   return value;
 }
 
-/* [T, heads, width] of a value with its tokens along one dim and its width last. */
-static ait_status to_rows(dep_work *w, const ait_rewrite *r, uint32_t value, uint32_t *out, int64_t *heads) {
-  ait_graph *g = w->g;
-  const dep_label l = w->labels[value];
-  int32_t rank = g->values[value].rank, k = 0;
-  int64_t sizes[AIT_MAX_RANK];
-  ait_arg order[AIT_MAX_RANK], shape[3];
-  *heads = -1;
-  if (l.kind != DEP_TOKEN || l.inner != 1 || l.dim >= rank - 1 || !const_sizes(g, value, l.dim, sizes)) return AIT_OK;
-  *heads = 1;
-  order[k++] = ait_arg_int(l.dim);
-  for (int32_t d = 0; d < rank; ++d) {
-    if (d != l.dim) order[k++] = ait_arg_int(d);
-    if (d != l.dim && d < rank - 1) *heads *= sizes[d];
-  }
-  shape[0] = ait_dim_as_arg(g, g->values[value].shape[l.dim]);
-  shape[1] = ait_arg_int(*heads), shape[2] = ait_arg_int(sizes[rank - 1]);
-  AIT_TRY(AIT_EMIT(r, out, "permute", ait_arg_value(value), ait_arg_list(order, (uint32_t)rank)));
-  return AIT_EMIT(r, out, "reshape", ait_arg_value(*out), ait_arg_list(shape, 3));
-}
-
-/* The way back: rows [T, heads, width] to the shape of `like`, whose tokens lie along `dim`. */
-static ait_status from_rows(dep_work *w, const ait_rewrite *r, uint32_t rows, uint32_t like, int32_t dim, uint32_t *out) {
-  ait_graph *g = w->g;
-  const ait_value_info *v = &g->values[like];
-  ait_arg shape[AIT_MAX_RANK], order[AIT_MAX_RANK];
-  int32_t k = 0;
-  shape[k++] = ait_dim_as_arg(g, v->shape[dim]);
-  for (int32_t d = 0; d < v->rank; ++d) {
-    if (d == dim) order[d] = ait_arg_int(0);
-    else order[d] = ait_arg_int(k), shape[k++] = ait_dim_as_arg(g, v->shape[d]);
-  }
-  AIT_TRY(AIT_EMIT(r, out, "reshape", ait_arg_value(rows), ait_arg_list(shape, (uint32_t)k)));
-  return AIT_EMIT(r, out, "permute", ait_arg_value(*out), ait_arg_list(order, (uint32_t)k));
-}
-
-/* ---- the cached operator
- * -------------------------------------------------------------------------------------------------------------------------*/
+/* ---- the cached operator --------------------------------------------------------------------------------------------------------------*/
 typedef struct parts {
   uint32_t q, k, v, k_base, v_base;
   int64_t heads, k_heads, v_heads, width, value_width;
@@ -266,6 +234,7 @@ typedef struct parts {
 
 static ait_status make_rows(dep_work *w, const ait_rewrite *r, const found *f, parts *p) {
   ait_graph *g = w->g;
+  bool emitted = false;
   p->k_base = f->k;
   if (f->k_is_transposed) {
     ait_arg order[AIT_MAX_RANK];
@@ -279,19 +248,21 @@ static ait_status make_rows(dep_work *w, const ait_rewrite *r, const found *f, p
     }
     if (back) p->k_base = swap->args[0].as.value;
     else {
+      emitted = true;
       AIT_TRY(AIT_EMIT(r, &p->k_base, "permute", ait_arg_value(f->k), ait_arg_list(order, (uint32_t)rank)));
       AIT_TRY(dep_label_node(w, g->values[p->k_base].def));
     }
   }
-  uint32_t k_short = undo_repeat(w, p->k_base), v_short = undo_repeat(w, f->v);
+  uint32_t turned = p->k_base, k_short = undo_repeat(w, p->k_base), v_short = undo_repeat(w, f->v);
   p->v_base = f->v;
-  AIT_TRY(to_rows(w, r, k_short, &p->k, &p->k_heads));
-  AIT_TRY(to_rows(w, r, v_short, &p->v, &p->v_heads));
+  AIT_TRY(dep_to_rows(w, r, k_short, &p->k, &p->k_heads));
+  AIT_TRY(dep_to_rows(w, r, v_short, &p->v, &p->v_heads));
   if (p->k_heads == p->v_heads) p->k_base = k_short, p->v_base = v_short;
-  else { /* only one of them is a copy */ AIT_TRY(to_rows(w, r, p->k_base, &p->k, &p->k_heads));
-    AIT_TRY(to_rows(w, r, f->v, &p->v, &p->v_heads));
+  else { /* only one of them is a copy */ AIT_TRY(dep_to_rows(w, r, p->k_base, &p->k, &p->k_heads));
+    AIT_TRY(dep_to_rows(w, r, f->v, &p->v, &p->v_heads));
   }
-  AIT_TRY(to_rows(w, r, f->q, &p->q, &p->heads));
+  if (p->k_base == turned && emitted) p->k_base = f->k; /* what the old graph has in common with the new one */
+  AIT_TRY(dep_to_rows(w, r, f->q, &p->q, &p->heads));
   if (p->heads < 1 || p->k_heads < 1 || p->v_heads < 1) return AIT_OK;
   (void)ait_dim_is_const(g, g->values[p->k].shape[2], &p->width);
   (void)ait_dim_is_const(g, g->values[p->v].shape[2], &p->value_width);
@@ -361,10 +332,10 @@ static ait_status build(dep_work *w, ait_node *n, const found *f, const dep_mask
     return AIT_OK;
   }
   AIT_TRY(emit(w, &r, f, &p, mask, &rows));
-  AIT_TRY(from_rows(w, &r, rows, old, v->rank - 2, &fresh));
+  AIT_TRY(dep_from_rows(w, &r, rows, old, v->rank - 2, &fresh));
   AIT_TRY(ait_emit_cast(&r, fresh, w->g->values[old].dtype, &fresh));
   const uint32_t operands[3] = {f->q, p.k_base, p.v_base};
-  AIT_TRY(dep_prove(w, old, fresh, operands, 3, mask->window && mask->window < 200 ? mask->window + 3 : 0, out_matched));
+  AIT_TRY(dep_prove(w, old, fresh, operands, 3, 0, mask->window && mask->window < 200 ? mask->window + 3 : 0, out_matched));
   if (!*out_matched) return AIT_OK;
   AIT_TRY(ait_replace_value(w->g, old, fresh));
   return label_from(w, before, n);
@@ -383,7 +354,7 @@ ait_status dep_match_attention(dep_work *w, ait_node *n, bool *out_matched) {
   if (!is_candidate(w, n)) return AIT_OK;
   f.v = n->args[1].as.value;
   if (is_op(n, "attention") ? !read_fused(w, n, &f) : !read_probabilities(w, n->args[0].as.value, &f)) return AIT_OK;
-  AIT_TRY(dep_read_mask(w, f.terms, f.keeps, f.term_count, f.causal, &mask));
+  AIT_TRY(dep_read_mask(w, f.terms, f.keeps, f.factors, f.term_count, f.causal, &mask));
   if (!mask->good) {
     snprintf(w->near, sizeof w->near, "%s", mask->why);
     return AIT_OK;

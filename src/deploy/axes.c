@@ -25,7 +25,7 @@ static bool sizes_of(dep_work *w, uint32_t value, int64_t out[AIT_MAX_RANK]) {
   return true;
 }
 
-/* ---- what a node reads ---------------------------------------------------------------------------------------------------------------*/
+/* ---- what a node reads ----------------------------------------------------------------------------------------------------------------*/
 typedef struct operands {
   dep_work *w;
   bool tokens, sized, mixed, scores;
@@ -136,8 +136,7 @@ static bool rule_pointwise(rule_call *c) {
   return rule_values(c, values, count, result_rank(c));
 }
 
-/* ---- along a dimension
- * ------------------------------------------------------------------------------------------------------------------*/
+/* ---- along a dimension ----------------------------------------------------------------------------------------------------------------*/
 static bool crosses(const dep_label *l, int64_t dim) { return dim == l->dim; }
 
 /* The operator works along `dim` and keeps the shape, up to that dimension's size. */
@@ -189,8 +188,7 @@ static bool rule_reduce_1(rule_call *c) { /* argmax, max_dim */
   return reduced(c, 1u << dim, ait_arg_flag(arg(c, 2)));
 }
 
-/* ---- shapes
- * -----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- shapes ---------------------------------------------------------------------------------------------------------------------------*/
 static bool find_axis(const int64_t *sizes, int32_t rank, int64_t after, int32_t *dim, int64_t *inner) {
   int64_t below = 1;
   for (int32_t d = rank - 1; d >= 0; below *= sizes[d--]) {
@@ -297,8 +295,7 @@ static bool rule_dims(rule_call *c, uint32_t which) {
 static bool rule_flip(rule_call *c) { return rule_dims(c, 1); }
 static bool rule_roll(rule_call *c) { return rule_dims(c, 2); }
 
-/* ---- tables and indices
- * ---------------------------------------------------------------------------------------------------------------------*/
+/* ---- tables and indices ---------------------------------------------------------------------------------------------------------------*/
 static bool rule_gather(rule_call *c) {
   uint32_t values[2] = {arg(c, 0)->as.value, arg(c, 2)->as.value};
   int64_t dim;
@@ -316,6 +313,23 @@ static bool rule_scatter(rule_call *c) {
   rule_values(c, values, count, result_rank(c));
   if (c->out.kind == DEP_TOKEN && (dim == c->out.dim || c->out.inner != 1)) return mix(c, "scatters along the tokens");
   return true;
+}
+
+/* slice_scatter, select_scatter: another tensor in the place of a part. */
+static bool rule_part(rule_call *c) {
+  const dep_label x = *label(c, 0), part = *label(c, 1);
+  int32_t lost = result_rank(c) - rank_of(c, 1); /* select_scatter: the part has one dimension less */
+  int64_t dim;
+  if (!dim_arg(c, 2, result_rank(c), &dim)) return mix(c, "writes along an unknown dimension");
+  int32_t at = part.dim + (lost && dim <= part.dim);
+  if (x.kind == DEP_SIZED || part.kind == DEP_SIZED) {
+    uint32_t bits = sized_dims(c, arg(c, x.kind == DEP_SIZED ? 0 : 1)->as.value, x.kind == DEP_SIZED ? result_rank(c) : rank_of(c, 1));
+    if (bits & ~(1u << (x.kind == DEP_SIZED ? at : lost && dim < x.dim ? x.dim - 1 : x.dim)))
+      return mix(c, "writes positions across the tokens");
+  }
+  if (x.kind == DEP_TOKEN && part.kind == DEP_TOKEN && (x.dim != at || x.inner != part.inner)) return mix(c, "writes tokens elsewhere");
+  if (x.kind == DEP_TOKEN ? dim == x.dim : part.kind != DEP_TOKEN || dim == at) return mix(c, "writes some of the tokens");
+  return x.kind == DEP_TOKEN ? token(c, x.dim, x.inner) : token(c, at, part.inner);
 }
 
 static bool rule_index_select(rule_call *c) {
@@ -360,8 +374,7 @@ static bool rule_index(rule_call *c) {
   return mix(c, "indexes tokens by tokens");
 }
 
-/* ---- products and norms
- * ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- products and norms ---------------------------------------------------------------------------------------------------------------*/
 static bool rule_linear(rule_call *c) {
   const dep_label *x = label(c, 0);
   if (label(c, 1)->kind != DEP_FIXED || label(c, 2)->kind != DEP_FIXED) return mix(c, "has weights made of tokens");
@@ -389,6 +402,17 @@ static bool rule_matmul(rule_call *c) {
     return mix(c, "multiplies tokens with tokens");
   }
   return a_data ? token(c, a.dim, a.inner) : token(c, b.dim, b.inner);
+}
+
+static bool rule_baddbmm(rule_call *c) { /* input + a b */
+  const dep_label *a = label(c, 1), *b = label(c, 2);
+  if (label(c, 0)->kind == DEP_FIXED || label(c, 0)->kind == DEP_SIZED) {
+    if (a->kind == DEP_TOKEN && b->kind == DEP_TOKEN && a->dim == 1 && b->dim == 2 && a->inner == 1 && b->inner == 1) {
+      c->out = (dep_label){.kind = DEP_SCORES, .dim = 1, .keys = 2, .inner = 1};
+      return true;
+    }
+  }
+  return mix(c, "multiplies tokens with tokens");
 }
 
 static bool rule_attention(rule_call *c) {
@@ -466,6 +490,10 @@ static const struct {
     {"rms_norm", rule_norm},
     {"group_norm", rule_group_norm},
     {"batch_norm", rule_batch_norm},
+    {"slice_scatter", rule_part},
+    {"select_scatter", rule_part},
+    {"aten.index.Tensor", rule_index},
+    {"aten.baddbmm", rule_baddbmm},
     {"conv", rule_conv},
     {"unfold", rule_along_1},
     {"cached_attention", rule_rows},
@@ -516,9 +544,10 @@ static ait_status try_matchers(dep_work *w, ait_node *n, bool *matched) {
   return AIT_OK;
 }
 
+/* A convolution may stand behind a padding, which mixes already. */
 static bool mixes_here(const dep_work *w, const ait_node *n) {
   const dep_label *l = n->result_count && n->results[0] != AIT_NO_INDEX ? &w->labels[n->results[0]] : NULL;
-  return l && l->kind == DEP_MIXED && l->node == n;
+  return l && l->kind == DEP_MIXED && (l->node == n || !strcmp(n->op->name, "conv"));
 }
 
 ait_status dep_label_graph(dep_work *w) {

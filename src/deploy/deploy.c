@@ -24,8 +24,7 @@ static void tell(dep_work *w, const char *format, ...) {
 
 static ait_status run_passes(dep_work *w, const char *passes) { return ait_passes_run(w->g, passes, &w->context, NULL, NULL); }
 
-/* ---- inputs
- * ----------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- inputs ---------------------------------------------------------------------------------------------------------------------------*/
 static bool is_integer_matrix(const ait_graph *g, const ait_region_input *in) {
   if (in->kind != AIT_INPUT_USER || in->value == AIT_NO_INDEX) return false;
   const ait_value_info *v = &g->values[in->value];
@@ -111,13 +110,62 @@ static ait_status find_logits(dep_work *w) {
                         "export with forward(input_ids) -> logits");
 }
 
+/* What the export promises for one length, for any batch: its guards. */
+static bool guards_hold(const dep_work *w, int64_t length) {
+  const ait_graph *g = w->g;
+  int64_t symbols[64];
+  if (g->symbol_count > AIT_COUNT(symbols)) return true;
+  for (size_t i = 0; i < g->symbol_count; ++i) symbols[i] = strcmp(g->symbols[i].name, w->tokens_name) ? 2 : length;
+  for (size_t i = 0; i < g->guard_count; ++i) {
+    int64_t left, right;
+    if (!ait_dim_eval(g->dims, symbols, g->guards[i].left, &left) || !ait_dim_eval(g->dims, symbols, g->guards[i].right, &right)) continue;
+    bool held[] = {
+        [AIT_GUARD_EQ] = left == right, [AIT_GUARD_NE] = left != right, [AIT_GUARD_LE] = left <= right, [AIT_GUARD_LT] = left < right};
+    if (!held[g->guards[i].op]) return false;
+  }
+  return true;
+}
+
+/* The longest sequence, at most max_seq, for which the export holds. */
+static int64_t promised(const dep_work *w) {
+  const ait_symbol *s = ait_graph_symbol(w->g, w->tokens_name);
+  int64_t low = 2, high = s->max < w->max_seq ? s->max : w->max_seq;
+  if (guards_hold(w, high)) return high;
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    if (guards_hold(w, middle)) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+static ait_status settle_sizes(dep_work *w, const dep_source *source) {
+  const ait_deploy_options *o = w->options;
+  w->page_size = o->page_size ? o->page_size : DEFAULT_PAGE;
+  if (w->page_size < 1 || w->page_size > 1024)
+    return ait_error(AIT_CODE_INVALID_ARGUMENT, "a page of %lld tokens", (long long)w->page_size);
+  w->max_seq = o->max_seq ? o->max_seq : source->max_positions ? source->max_positions : PLAIN_MAX_SEQ;
+  w->told = source->max_positions > 0;
+  if (!o->max_seq && w->max_seq > DEFAULT_MAX_SEQ) w->max_seq = DEFAULT_MAX_SEQ;
+  if (w->max_seq < 2 || w->max_seq > 1 << 24)
+    return ait_error(AIT_CODE_INVALID_ARGUMENT, "sequences of %lld tokens", (long long)w->max_seq);
+  int64_t most = promised(w);
+  if (o->max_seq > most)
+    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "sequences of %lld tokens: the export holds up to %lld",
+                                    (long long)o->max_seq, (long long)most),
+                          "export with a larger range, or give a smaller --max-seq");
+  w->max_seq = most;
+  return AIT_OK;
+}
+
 /* One sequence of T tokens. *out_original: what the proof compares with. */
-static ait_status prepare(dep_work *w, ait_graph **out_original) {
+static ait_status prepare(dep_work *w, const dep_source *source, ait_graph **out_original) {
   const char *batch;
   AIT_TRY(find_tokens(w));
   AIT_TRY(find_logits(w));
   AIT_TRY(symbol_of(w, 0, &batch));
   AIT_TRY(symbol_of(w, 1, &w->tokens_name));
+  AIT_TRY(settle_sizes(w, source));
   AIT_TRY(dep_widen(w->g));
   AIT_TRY(settle_inputs(w));
   AIT_TRY(run_passes(w, "fold,match,fold,simplify,cse,dce"));
@@ -129,8 +177,7 @@ static ait_status prepare(dep_work *w, ait_graph **out_original) {
   return run_passes(w, TIDY);
 }
 
-/* ---- caches
- * ------------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- caches ---------------------------------------------------------------------------------------------------------------------------*/
 static ait_status add_metadata(dep_work *w) {
   ait_dim shape[2], t = w->g->values[w->tokens].shape[1];
   AIT_TRY(dep_add_input(w, "positions", AIT_I64, 1, &t, &w->positions));
@@ -165,13 +212,28 @@ static ait_status check_labels(dep_work *w) {
   return ait_error(AIT_CODE_UNSUPPORTED, "the logits do not depend on the tokens one by one");
 }
 
+/* Attention and convolutions while labels are set, then one scan after the other: each lets labels go on behind it. */
+static ait_status match_all(dep_work *w) {
+  for (bool more = true; more;) {
+    AIT_TRY(run_passes(w, "dce")); /* what was replaced would match again */
+    AIT_TRY(dep_label_graph(w));
+    if (w->labels[w->g->outputs[0].arg.as.value].kind != DEP_MIXED) return AIT_OK;
+    AIT_TRY(dep_match_scan(w, &more));
+  }
+  return AIT_OK;
+}
+
 static ait_status cache(dep_work *w) {
   AIT_TRY(add_metadata(w));
-  AIT_TRY(dep_label_graph(w));
+  AIT_TRY(match_all(w));
   AIT_TRY(check_labels(w));
   AIT_TRY(run_passes(w, TIDY));
   AIT_TRY(dep_label_graph(w));
   AIT_TRY(check_labels(w));
+  if (!w->options->max_seq && !w->told) {
+    AIT_TRY(dep_reach(w, &w->max_seq));
+    tell(w, "sequences of up to %lld tokens: nothing says how long they may be (--max-seq)", (long long)w->max_seq);
+  }
   AIT_TRY(dep_place_tables(w));
   AIT_TRY(run_passes(w, TIDY));
   AIT_TRY(dep_label_graph(w));
@@ -180,28 +242,13 @@ static ait_status cache(dep_work *w) {
   return run_passes(w, "dce,fold,simplify,cse,dce");
 }
 
-static ait_status settle_sizes(dep_work *w, const dep_source *source) {
-  const ait_deploy_options *o = w->options;
-  w->page_size = o->page_size ? o->page_size : DEFAULT_PAGE;
-  if (w->page_size < 1 || w->page_size > 1024)
-    return ait_error(AIT_CODE_INVALID_ARGUMENT, "a page of %lld tokens", (long long)w->page_size);
-  w->max_seq = o->max_seq ? o->max_seq : source->max_positions ? source->max_positions : PLAIN_MAX_SEQ;
-  if (!o->max_seq && w->max_seq > DEFAULT_MAX_SEQ) w->max_seq = DEFAULT_MAX_SEQ;
-  if (w->max_seq < 2 || w->max_seq > 1 << 24)
-    return ait_error(AIT_CODE_INVALID_ARGUMENT, "sequences of %lld tokens", (long long)w->max_seq);
-  const ait_symbol *s = ait_graph_symbol(w->g, w->tokens_name);
-  if (!o->max_seq && s->max < w->max_seq) w->max_seq = s->max; /* what the export promises */
-  return AIT_OK;
-}
-
 static ait_status deploy(dep_work *w, dep_source *source, const char *out_path, char **out_json) {
   ait_graph *original = NULL;
   ait_status status = AIT_OK;
   AIT_GOTO(dep_open(w->a, w->options, source, &w->g));
   AIT_GOTO(ait_graph_check_operators(w->g));
   AIT_GOTO(run_passes(w, LOWER));
-  AIT_GOTO(prepare(w, &original));
-  AIT_GOTO(settle_sizes(w, source));
+  AIT_GOTO(prepare(w, source, &original));
   AIT_GOTO(cache(w));
   AIT_GOTO(dep_seal(w, source, w->options->skip_proof ? NULL : original, out_path, out_json));
 cleanup:

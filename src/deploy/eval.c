@@ -60,21 +60,23 @@ static double next_random(uint64_t *seed) {
   return (double)(*seed >> 11) * 0x1p-52 - 1;
 }
 
-ait_status dep_eval_give_random(dep_eval *e, uint32_t value, uint64_t seed, double scale) {
+ait_status dep_eval_give_random(dep_eval *e, uint32_t value, uint64_t seed, double scale, bool negative) {
   const ait_value_info *v = &e->g->values[value];
   int64_t shape[AIT_MAX_RANK];
   ait_tensor t;
   if (!dep_eval_shape(e, value, shape)) return ait_error(AIT_CODE_UNSUPPORTED, "the shape of '%s' is not known", v->name);
   ait_dtype dtype = e->fp64 && ait_dtype_is_float(v->dtype) ? AIT_F64 : v->dtype;
   AIT_TRY(ait_tensor_create(e->a, dtype, v->rank, shape, &t));
-  for (int64_t i = 0, n = ait_tensor_count(&t); i < n; ++i)
-    ait_element_set_f64((char *)t.data + (size_t)i * ait_dtype_size(dtype), dtype, scale * next_random(&seed));
+  for (int64_t i = 0, n = ait_tensor_count(&t); i < n; ++i) {
+    double x = scale * next_random(&seed);
+    ait_element_set_f64((char *)t.data + (size_t)i * ait_dtype_size(dtype), dtype, negative ? -fabs(x) : x);
+  }
   ait_status status = dep_eval_give(e, value, &t);
   ait_tensor_release(&t);
   return status;
 }
 
-/* ---- which nodes ------------------------------------------------------------------------------------------------------------------*/
+/* ---- which nodes ----------------------------------------------------------------------------------------------------------------------*/
 typedef struct walk {
   dep_eval *e;
   uint32_t *uses; /* by value: reads by nodes that will run */

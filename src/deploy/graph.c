@@ -4,8 +4,7 @@
 #include "tune/tune.h"
 #include <stdio.h>
 
-/* ---- opening
- * -----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- opening --------------------------------------------------------------------------------------------------------------------------*/
 static ait_status open_checkpoint(ait_allocator a, const dep_source *source, const char *weights, ait_graph **out) {
   ait_tensor_file file;
   ait_map by_name;
@@ -39,8 +38,7 @@ ait_status dep_open(ait_allocator a, const ait_deploy_options *options, const de
   return status;
 }
 
-/* ---- one size for a symbol
- * -----------------------------------------------------------------------------------------------------------------*/
+/* ---- one size for a symbol ------------------------------------------------------------------------------------------------------------*/
 typedef struct binding {
   ait_graph *g;
   ait_dim *to; /* by old dim */
@@ -107,8 +105,7 @@ ait_status dep_bind_symbol(ait_graph *g, const char *symbol, int64_t value) {
   return status;
 }
 
-/* ---- precision
- * --------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- precision ------------------------------------------------------------------------------------------------------------------------*/
 static bool is_small(ait_dtype d) { return d == AIT_BF16 || d == AIT_F16; }
 
 static void widen_arg(ait_arg *a) {
@@ -160,8 +157,7 @@ ait_status dep_widen(ait_graph *g) {
   return g->weights ? widen_weights(g) : AIT_OK;
 }
 
-/* ---- what is added
- * ------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- what is added --------------------------------------------------------------------------------------------------------------------*/
 ait_status dep_symbol(dep_work *w, const char *name, ait_dim *out) {
   bool fresh = !ait_graph_symbol(w->g, name);
   if (fresh) {

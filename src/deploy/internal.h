@@ -22,8 +22,8 @@ void dep_eval_end(dep_eval *e);
 void dep_eval_size(dep_eval *e, const char *symbol, int64_t value);
 /* The value is this tensor from now on (a reference is taken). */
 ait_status dep_eval_give(dep_eval *e, uint32_t value, const ait_tensor *tensor) AIT_MUST_USE;
-/* Random floats in (-scale, scale) of the value's dtype (float64 in fp64 mode) and its shape under the sizes set. */
-ait_status dep_eval_give_random(dep_eval *e, uint32_t value, uint64_t seed, double scale) AIT_MUST_USE;
+/* Random floats in (-scale, scale), or (-scale, 0), of the value's dtype (float64 in fp64 mode) and its shape under the sizes set. */
+ait_status dep_eval_give_random(dep_eval *e, uint32_t value, uint64_t seed, double scale, bool negative) AIT_MUST_USE;
 /* *out: borrowed, until dep_eval_forget or the end. Errors: those of the oracle; unsupported where an input is not given. */
 ait_status dep_eval_run(dep_eval *e, uint32_t value, ait_tensor *out) AIT_MUST_USE;
 /* Drops everything that was given or computed: for other sizes. */
@@ -33,7 +33,7 @@ bool dep_eval_shape(const dep_eval *e, uint32_t value, int64_t out[AIT_MAX_RANK]
 /* Largest |a - b| over the largest |b| (at least 1e-30), as doubles; INFINITY when shapes or NaNs differ. */
 double dep_difference(const ait_tensor *a, const ait_tensor *b);
 
-/* ---- the work ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- the work -------------------------------------------------------------------------------------------------------------------------*/
 typedef enum dep_kind {
   DEP_FIXED,  /* depends neither on sizes nor on tokens */
   DEP_SIZED,  /* depends on sizes only: positions, masks */
@@ -65,6 +65,7 @@ typedef struct dep_state {
 typedef struct dep_mask_memo {
   uint32_t terms[8];
   bool kinds[8];
+  double factors[8];
   uint32_t count;
   bool good, causal;
   int64_t window;
@@ -87,6 +88,7 @@ typedef struct dep_work {
   dep_label *labels;       /* by value id */
   size_t label_capacity;
   int64_t max_seq, page_size;
+  bool told;          /* the source says how long sequences may be */
   ait_dtype kv_dtype; /* NONE: that of the keys */
   dep_group groups[AIT_LM_MAX_GROUPS];
   uint32_t group_count;
@@ -136,18 +138,29 @@ bool dep_is_sized_dim(const ait_graph *g, ait_dim d, const char *symbol);
 
 /* positions.c: what depends on sizes and is read by nodes of tokens becomes a table looked up by position. */
 ait_status dep_place_tables(dep_work *w) AIT_MUST_USE;
+/* The longest sequence, of max_seq and its halves, for which all of them can be computed. */
+ait_status dep_reach(dep_work *w, int64_t *out) AIT_MUST_USE;
 
 /* attention.c. n: a product of scores and values, or a fused attention. *out_matched false: dep_work.near says why. */
 ait_status dep_match_attention(dep_work *w, ait_node *n, bool *out_matched) AIT_MUST_USE;
 /* masks.c: terms that depend on sizes only, at most 8: floats are added to the scores; truth values say which keys are kept (keeps) or
- * dropped. `causal`: the fused operator's own flag. */
-ait_status dep_read_mask(dep_work *w, const uint32_t *terms, const bool *keeps, uint32_t count, bool causal,
+ * dropped. factors: that each float term is multiplied by. `causal`: the fused operator's own flag. */
+ait_status dep_read_mask(dep_work *w, const uint32_t *terms, const bool *keeps, const double *factors, uint32_t count, bool causal,
                          dep_mask_memo **out) AIT_MUST_USE;
 /* conv.c */
 ait_status dep_match_conv(dep_work *w, ait_node *n, bool *out_matched) AIT_MUST_USE;
-/* proof.c: new_value must equal old_value for random operands at several lengths. */
-ait_status dep_prove(dep_work *w, uint32_t old_value, uint32_t new_value, const uint32_t *operands, uint32_t count, int64_t extra_length,
-                     bool *out_equal) AIT_MUST_USE;
+/* scan.c: the first recurrence over the tokens that is still spelled out, whatever its spelling. Labels must be there; they are stale
+ * after. */
+ait_status dep_match_scan(dep_work *w, bool *out_matched) AIT_MUST_USE;
+/* rows.c: [T, heads, width] of a value with its tokens along one dim and its width last (*heads -1: it is not of that form), and back to
+ * the shape of `like`, whose tokens lie along `dim`. */
+ait_status dep_to_rows(dep_work *w, const ait_rewrite *r, uint32_t value, uint32_t *out, int64_t *heads) AIT_MUST_USE;
+ait_status dep_from_rows(dep_work *w, const ait_rewrite *r, uint32_t rows, uint32_t like, int32_t dim, uint32_t *out) AIT_MUST_USE;
+/* All sizes but that of skip_dim, which counts as 1; false: one is not fixed. */
+bool dep_const_sizes(const ait_graph *g, uint32_t value, int32_t skip_dim, int64_t out[AIT_MAX_RANK]);
+/* proof.c: new_value must equal old_value for random operands at several lengths. negative: operands that are below zero, by bits. */
+ait_status dep_prove(dep_work *w, uint32_t old_value, uint32_t new_value, const uint32_t *operands, uint32_t count, uint32_t negative,
+                     int64_t extra_length, bool *out_equal) AIT_MUST_USE;
 /* head.c */
 ait_status dep_select_rows(dep_work *w) AIT_MUST_USE;
 

@@ -7,15 +7,16 @@
 enum { MAX_CANDIDATES = 12, LONGEST = 8192 };
 static const double MASKED = -1e30;
 
-/* ---- lengths at which something may change: small ones, and just beyond each integer constant that the mask is made of
- * -----------------------*/
+/* ---- lengths at which something may change: small ones, and just beyond each integer constant that the mask is made of ----------------*/
 typedef struct lengths {
   int64_t at[MAX_CANDIDATES + 4];
   uint32_t count;
+  int64_t most; /* of a sequence */
 } lengths;
 
 static void add_length(lengths *l, int64_t n) {
-  if (n < 2 || n > LONGEST) return;
+  if (n > l->most && n < l->most + 8) n = l->most;
+  if (n < 2 || n > LONGEST || n > l->most) return;
   for (uint32_t i = 0; i < l->count; ++i)
     if (l->at[i] == n) return;
   if (l->count < AIT_COUNT(l->at)) l->at[l->count++] = n;
@@ -65,8 +66,7 @@ static ait_status find_lengths(dep_work *w, const uint32_t *terms, uint32_t coun
   return k.status;
 }
 
-/* ---- one length
- * -------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- one length -----------------------------------------------------------------------------------------------------------------------*/
 typedef struct grid {
   int64_t length, heads;
   float *bias; /* [heads, length, length]; -INFINITY: masked */
@@ -74,7 +74,7 @@ typedef struct grid {
 } grid;
 
 /* Term t over [heads, q, k]; leading dims are heads, in order. */
-static bool add_term(grid *m, const ait_tensor *t, int kind) {
+static bool add_term(grid *m, const ait_tensor *t, int kind, double factor) {
   int64_t heads = 1, n = m->length;
   int32_t lead = t->rank - 2;
   if (lead < 0 || (t->shape[lead] != 1 && t->shape[lead] != n) || (t->shape[lead + 1] != 1 && t->shape[lead + 1] != n)) return false;
@@ -89,6 +89,7 @@ static bool add_term(grid *m, const ait_tensor *t, int kind) {
     for (int64_t q = 0; q < n; ++q)
       for (int64_t k = 0; k < n; ++k) {
         double v = ait_element_f64(base + (q * row + k * column) * (int64_t)size, t->dtype);
+        if (kind == 0) v *= factor;
         float *cell = &m->bias[(h * n + q) * n + k];
         bool masked = kind == 1 ? v == 0 : kind == 2 ? v != 0 : v <= MASKED;
         if (isnan(v)) return false;
@@ -110,7 +111,8 @@ static int64_t heads_of(const dep_work *w, const uint32_t *terms, uint32_t count
   return most;
 }
 
-static ait_status evaluate(dep_work *w, const uint32_t *terms, const bool *kinds, uint32_t count, bool causal, grid *m, bool *good) {
+static ait_status evaluate(dep_work *w, const uint32_t *terms, const bool *kinds, const double *factors, uint32_t count, bool causal,
+                           grid *m, bool *good) {
   dep_eval e;
   size_t cells;
   *good = true;
@@ -125,7 +127,7 @@ static ait_status evaluate(dep_work *w, const uint32_t *terms, const bool *kinds
     ait_tensor t;
     status = dep_eval_run(&e, terms[i], &t);
     int kind = w->g->values[terms[i]].dtype == AIT_BOOL ? (kinds[i] ? 1 : 2) : 0;
-    if (!status) *good = add_term(m, &t, kind);
+    if (!status) *good = add_term(m, &t, kind, factors[i]);
   }
   dep_eval_end(&e);
   for (int64_t h = 0; causal && h < m->heads; ++h)
@@ -134,8 +136,7 @@ static ait_status evaluate(dep_work *w, const uint32_t *terms, const bool *kinds
   return status;
 }
 
-/* ---- what it is
- * -------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- what it is -----------------------------------------------------------------------------------------------------------------------*/
 static bool allowed(int64_t q, int64_t k, int64_t window) { return k <= q && (!window || k > q - window); }
 
 static bool check_shape(const grid *m, int64_t window, char why[160]) {
@@ -174,8 +175,9 @@ static int64_t window_of(const grid *m) {
   return seen < n ? seen : 0;
 }
 
-static ait_status judge(dep_work *w, dep_mask_memo *memo, const uint32_t *terms, const bool *kinds, uint32_t count, bool causal) {
-  lengths l = {0};
+static ait_status judge(dep_work *w, dep_mask_memo *memo, const uint32_t *terms, const bool *kinds, const double *factors, uint32_t count,
+                        bool causal) {
+  lengths l = {.most = w->max_seq};
   AIT_TRY(find_lengths(w, terms, count, &l));
   for (uint32_t i = 0; i + 1 < l.count; ++i) /* longest first: it shows the window */
     for (uint32_t j = i + 1; j < l.count; ++j)
@@ -190,7 +192,7 @@ static ait_status judge(dep_work *w, dep_mask_memo *memo, const uint32_t *terms,
   for (uint32_t i = 0; i < l.count && memo->good; ++i) {
     grid m = {.length = l.at[i], .heads = memo->heads};
     if (memo->heads > 1 && m.length > 1024) m.length = 1024; /* biases of heads: memory */
-    ait_status status = evaluate(w, terms, kinds, count, causal, &m, &memo->good);
+    ait_status status = evaluate(w, terms, kinds, factors, count, causal, &m, &memo->good);
     if (!memo->good) snprintf(memo->why, sizeof memo->why, "its mask has a shape that is not understood");
     if (!status && memo->good && i == 0) {
       memo->window = window_of(&m);
@@ -207,11 +209,12 @@ static ait_status judge(dep_work *w, dep_mask_memo *memo, const uint32_t *terms,
   return AIT_OK;
 }
 
-ait_status dep_read_mask(dep_work *w, const uint32_t *terms, const bool *kinds, uint32_t count, bool causal, dep_mask_memo **out) {
+ait_status dep_read_mask(dep_work *w, const uint32_t *terms, const bool *kinds, const double *factors, uint32_t count, bool causal,
+                         dep_mask_memo **out) {
   for (size_t i = 0; i < w->mask_count; ++i) {
     dep_mask_memo *m = &w->masks[i];
     if (m->count == count && m->causal == causal && !memcmp(m->terms, terms, count * sizeof *terms) &&
-        !memcmp(m->kinds, kinds, count * sizeof *kinds)) {
+        !memcmp(m->kinds, kinds, count * sizeof *kinds) && !memcmp(m->factors, factors, count * sizeof *factors)) {
       *out = m;
       return AIT_OK;
     }
@@ -223,5 +226,6 @@ ait_status dep_read_mask(dep_work *w, const uint32_t *terms, const bool *kinds, 
   *m = (dep_mask_memo){.count = count, .causal = causal};
   memcpy(m->terms, terms, count * sizeof *terms);
   memcpy(m->kinds, kinds, count * sizeof *kinds);
-  return judge(w, m, terms, kinds, count, causal);
+  memcpy(m->factors, factors, count * sizeof *factors);
+  return judge(w, m, terms, kinds, factors, count, causal);
 }

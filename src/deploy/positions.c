@@ -55,11 +55,32 @@ static ait_status is_steady(dep_work *w, uint32_t v, int32_t dim, const ait_tens
   return AIT_OK;
 }
 
-static ait_status refuse(dep_work *w, uint32_t v, int64_t length) {
+/* The longest sequence up to which the value is steady, by bisection. */
+static ait_status longest_steady(dep_work *w, uint32_t v, int32_t dim, int64_t *out) {
+  int64_t low = 2, high = w->max_seq;
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    ait_tensor all, some;
+    AIT_TRY(compute(w, v, middle, &all));
+    ait_status status = compute(w, v, 2, &some);
+    bool same = !status && same_start(&all, &some, dim);
+    ait_tensor_release(&all);
+    if (!status) ait_tensor_release(&some);
+    AIT_TRY(status);
+    if (same) low = middle;
+    else high = middle;
+  }
+  *out = low;
+  return AIT_OK;
+}
+
+static ait_status refuse(dep_work *w, uint32_t v, int32_t dim, int64_t length) {
+  int64_t longest;
+  AIT_TRY(longest_steady(w, v, dim, &longest));
   ait_status status =
       ait_error(AIT_CODE_UNSUPPORTED, "'%s' of %s depends on the length of the whole sequence: it is another at length %lld than at %lld",
                 w->g->values[v].name, module_of(w->g, v), (long long)length, (long long)w->max_seq);
-  return ait_error_hint(status, "a smaller --max-seq may lie where it does not change");
+  return ait_error_hint(status, "it does not change up to --max-seq %lld", (long long)longest);
 }
 
 /* [.., T, ..] from a table [max_seq, rest]. */
@@ -102,7 +123,7 @@ static ait_status place(dep_work *w, uint32_t v, uint32_t *out) {
                      module_of(w->g, v));
   AIT_TRY(ait_error_context(compute(w, v, w->max_seq, &all), "values of positions up to %lld", (long long)w->max_seq));
   ait_status status = is_steady(w, v, dim, &all, &worst);
-  if (!status && worst) status = refuse(w, v, worst);
+  if (!status && worst) status = refuse(w, v, dim, worst);
   if (!status && dim >= 0) status = look_up(w, &r, v, dim, &all, out);
   if (!status && dim < 0) {
     char name[32];
@@ -138,6 +159,29 @@ ait_status dep_place_tables(dep_work *w) {
       uint32_t fresh;
       AIT_TRY(place(w, r.values[i], &fresh));
       ait_graph_replace_uses(w->g, r.values[i], fresh);
+    }
+  }
+  return AIT_OK;
+}
+
+ait_status dep_reach(dep_work *w, int64_t *out) {
+  *out = w->max_seq;
+  for (const ait_node *n = w->g->first; n; n = n->next) {
+    reads r = {.w = w};
+    ait_node_each_operand(n, look, &r);
+    for (uint32_t i = 0; r.tokens && i < r.count; ++i) {
+      ait_tensor t;
+      while (*out > 2) { /* learned positions end somewhere */
+        if (length_dim(w, r.values[i]) < 0) break;
+        ait_status status = compute(w, r.values[i], *out, &t);
+        if (!status) {
+          ait_tensor_release(&t);
+          break;
+        }
+        if (ait_status_code(status) != AIT_CODE_INVALID_ARGUMENT) return status;
+        ait_status_ignore(status);
+        *out /= 2;
+      }
     }
   }
   return AIT_OK;

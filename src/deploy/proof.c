@@ -40,11 +40,11 @@ static ait_status give_step(dep_work *w, dep_eval *e, int64_t length) {
 }
 
 static ait_status one_case(dep_work *w, dep_eval *e, uint32_t old_value, uint32_t new_value, const uint32_t *operands, uint32_t count,
-                           int64_t length, double scale, double *out) {
+                           uint32_t negative, int64_t length, double scale, double *out) {
   ait_tensor old, fresh, kept;
   dep_eval_forget(e);
   AIT_TRY(give_step(w, e, length));
-  for (uint32_t i = 0; i < count; ++i) AIT_TRY(dep_eval_give_random(e, operands[i], 977 * (uint64_t)length + i, scale));
+  for (uint32_t i = 0; i < count; ++i) AIT_TRY(dep_eval_give_random(e, operands[i], 977 * (uint64_t)length + i, scale, negative >> i & 1));
   AIT_TRY(dep_eval_run(e, old_value, &old));
   kept = ait_tensor_retain(&old);
   ait_status status = dep_eval_run(e, new_value, &fresh);
@@ -53,8 +53,8 @@ static ait_status one_case(dep_work *w, dep_eval *e, uint32_t old_value, uint32_
   return status;
 }
 
-ait_status dep_prove(dep_work *w, uint32_t old_value, uint32_t new_value, const uint32_t *operands, uint32_t count, int64_t extra_length,
-                     bool *out_equal) {
+ait_status dep_prove(dep_work *w, uint32_t old_value, uint32_t new_value, const uint32_t *operands, uint32_t count, uint32_t negative,
+                     int64_t extra_length, bool *out_equal) {
   const int64_t lengths[4] = {2, 7, 19, extra_length};
   const double scales[3] = {1, 4, 2};
   dep_eval e;
@@ -63,7 +63,7 @@ ait_status dep_prove(dep_work *w, uint32_t old_value, uint32_t new_value, const 
   ait_status status = AIT_OK;
   for (int i = 0; i < 4 && lengths[i] && *out_equal && !status; ++i) {
     double apart = INFINITY;
-    status = one_case(w, &e, old_value, new_value, operands, count, lengths[i], scales[i % 3], &apart);
+    status = one_case(w, &e, old_value, new_value, operands, count, negative, lengths[i], scales[i % 3], &apart);
     if (!status && !(apart <= 1e-6)) {
       *out_equal = false;
       snprintf(w->near, sizeof w->near, "it looked like one, but gives other numbers at length %d (relative difference %.2g)",

@@ -17,8 +17,7 @@ typedef struct seal {
   int64_t vocab;
 } seal;
 
-/* ---- weights that are read
- * ---------------------------------------------------------------------------------------------------------------------------*/
+/* ---- weights that are read ------------------------------------------------------------------------------------------------------------*/
 static ait_status used_weights(const ait_graph *g, ait_weight_store **out) {
   ait_weight_store *store;
   size_t storages = ait_weight_store_storage_count(g->weights);
@@ -68,8 +67,7 @@ static ait_status input_names(ait_graph *g) {
   return ait_graph_set_input_spec(g, all, count);
 }
 
-/* ---- llm.json
- * --------------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- llm.json -------------------------------------------------------------------------------------------------------------------------*/
 static void put_states(const dep_work *w, ait_text *t) {
   ait_text_printf(t, ",\"groups\":[");
   for (uint32_t i = 0; i < w->group_count; ++i)
@@ -104,8 +102,7 @@ static ait_status write_section(seal *s) {
   return t->failed ? AIT_OOM() : AIT_OK;
 }
 
-/* ---- the proof, on the plan in memory
- * ----------------------------------------------------------------------------------------------------------------------*/
+/* ---- the proof, on the plan in memory -------------------------------------------------------------------------------------------------*/
 static const void *find_section(void *owner, const char *name, size_t *out_size) {
   seal *s = owner;
   if (strcmp(name, "llm.json")) return NULL;
@@ -143,8 +140,7 @@ static ait_status prove(seal *s, const ait_graph *original) {
       s->check.prefill, s->check.steps, s->check.pieces);
 }
 
-/* ---- the file
- * ------------------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- the file -------------------------------------------------------------------------------------------------------------------------*/
 static ait_status write_file(seal *s, const char *path) {
   ait_artifact_extra extras[10] = {{"llm.json", s->section.data, s->section.length}};
   size_t count = 1;

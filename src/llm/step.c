@@ -37,8 +37,7 @@ struct ait_lm_context {
   int32_t used;  /* entries of `sequences` that the last step filled */
 };
 
-/* ---- sizes
- * -----------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- sizes ----------------------------------------------------------------------------------------------------------------------------*/
 int32_t ait_lm_round(int32_t n) {
   int32_t step = n <= 8 ? 1 : n <= 64 ? 8 : n <= 512 ? 32 : 128;
   return n > INT32_MAX - step ? n : (n + step - 1) / step * step;
@@ -50,8 +49,7 @@ static int32_t round_rows(int32_t n) {
   return r;
 }
 
-/* ---- llm.json
- * --------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- llm.json -------------------------------------------------------------------------------------------------------------------------*/
 static ait_status damaged(const char *what) {
   return ait_error_hint(ait_error(AIT_CODE_INVALID_MODEL, "the file's language model section: %s", what), "make it again: ait deploy");
 }
@@ -111,8 +109,7 @@ static bool group_of_state(const ait_json *root, const char *name, uint32_t grou
   return false;
 }
 
-/* ---- the graph's inputs
- * ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- the graph's inputs ---------------------------------------------------------------------------------------------------------------*/
 static ait_status describe_state(const ait_region *r, port *p) {
   const ait_region_value *v = &r->values[p->value];
   if (v->rank < 2 || v->rank > AIT_MAX_RANK) return damaged("the shape of a state");
@@ -203,8 +200,7 @@ void ait_lm_destroy(ait_lm *lm) {
 const ait_lm_info *ait_lm_describe(const ait_lm *lm) { return &lm->info; }
 const void *ait_lm_entry(const ait_lm *lm, const char *name, size_t *out_size) { return ait_model_entry(lm->model, name, out_size); }
 
-/* ---- contexts
- * ------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- contexts -------------------------------------------------------------------------------------------------------------------------*/
 static ait_status settle_options(ait_lm_context *c) {
   const ait_lm_info *f = &c->lm->info;
   ait_lm_context_options *o = &c->options;
@@ -294,8 +290,7 @@ size_t ait_lm_context_bytes(const ait_lm_context *c) {
   return sum;
 }
 
-/* ---- checks
- * --------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- checks ---------------------------------------------------------------------------------------------------------------------------*/
 static ait_status bad(const char *what, int64_t i) { return ait_error(AIT_CODE_INVALID_ARGUMENT, "%s (%lld)", what, (long long)i); }
 
 static ait_status check_pages(const ait_lm_context *c, const ait_lm_sequence *s, uint32_t g) {
@@ -336,8 +331,7 @@ static ait_status check_batch(const ait_lm_context *c, const ait_lm_batch *b) {
   return AIT_OK;
 }
 
-/* ---- a step
- * --------------------------------------------------------------------------------------------------------------------------------------*/
+/* ---- a step ---------------------------------------------------------------------------------------------------------------------------*/
 static void fill_tokens(const port *p, const ait_tensor *t, const ait_lm_batch *b, int32_t padded) {
   for (int32_t i = 0; i < padded; ++i) {
     int32_t token = i < b->token_count ? b->tokens[i] : 0;

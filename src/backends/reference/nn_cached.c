@@ -237,21 +237,21 @@ ait_status ait_ref_cached_conv1d(ait_ref_call *call) {
 }
 
 typedef struct scan {
-  const ait_tensor *x, *dt, *a, *b, *c, *d, *sequences, *state;
+  const ait_tensor *u, *dt, *a, *b, *c, *sequences, *state;
   ait_tensor out;
 } scan;
 
-/* h = exp(dt a) h + dt x b;  y = c h + d x, with the state in its own dtype between steps. */
+/* h = exp(dt a) h + u b;  y = c h, with the state in its own dtype between steps. */
 static void scan_head(const scan *f, const span *s, int64_t row, int64_t h) {
-  int64_t width = f->x->shape[2], size = f->b->shape[2], g = h / (f->x->shape[1] / f->b->shape[1]);
+  int64_t width = f->u->shape[2], size = f->b->shape[2], g = h / (f->u->shape[1] / f->b->shape[1]);
   double dt = element(f->dt, row, h, 0);
   for (int64_t p = 0; p < width; ++p) {
-    double x = element(f->x, row, h, p), y = f->d ? element(f->d, h, 0, 0) * x : 0;
+    double u = element(f->u, row, h, p), y = 0;
     for (int64_t n = 0; n < size; ++n) {
       int64_t at[4] = {s->slot, h, p, n};
       void *cell = ait_ref_at(f->state, at);
       double a = f->a->rank == 2 ? element(f->a, h, n, 0) : element(f->a, h, 0, 0);
-      double next = exp(dt * a) * ait_element_f64(cell, f->state->dtype) + dt * x * element(f->b, row, g, n);
+      double next = exp(dt * a) * ait_element_f64(cell, f->state->dtype) + u * element(f->b, row, g, n);
       ait_element_set_f64(cell, f->state->dtype, next);
       y += next * element(f->c, row, g, n);
     }
@@ -260,31 +260,30 @@ static void scan_head(const scan *f, const span *s, int64_t row, int64_t h) {
 }
 
 static ait_status check_scan(const ait_ref_call *call, const scan *f) {
-  const ait_tensor *x = f->x, *dt = f->dt, *b = f->b;
+  const ait_tensor *u = f->u, *dt = f->dt, *b = f->b;
   AIT_TRY(check_spans(call, f->sequences));
-  bool good = x->rank == 3 && dt->rank == 2 && dt->shape[0] == x->shape[0] && dt->shape[1] == x->shape[1] && b->rank == 3 &&
-              f->c->rank == 3 && !memcmp(b->shape, f->c->shape, 3 * sizeof *b->shape) && b->shape[0] == x->shape[0] && b->shape[1] > 0 &&
-              x->shape[1] % b->shape[1] == 0;
-  good = good && (f->a->rank == 1 || (f->a->rank == 2 && f->a->shape[1] == b->shape[2])) && f->a->shape[0] == x->shape[1];
-  good = good && is_vector(f->d, x->shape[1]) && f->state->rank == 4 && f->state->shape[1] == x->shape[1] &&
-         f->state->shape[2] == x->shape[2] && f->state->shape[3] == b->shape[2] && ait_dtype_is_float(f->state->dtype);
+  bool good = u->rank == 3 && dt->rank == 2 && dt->shape[0] == u->shape[0] && dt->shape[1] == u->shape[1] && b->rank == 3 &&
+              f->c->rank == 3 && !memcmp(b->shape, f->c->shape, 3 * sizeof *b->shape) && b->shape[0] == u->shape[0] && b->shape[1] > 0 &&
+              u->shape[1] % b->shape[1] == 0;
+  good = good && (f->a->rank == 1 || (f->a->rank == 2 && f->a->shape[1] == b->shape[2])) && f->a->shape[0] == u->shape[1];
+  good = good && f->state->rank == 4 && f->state->shape[1] == u->shape[1] && f->state->shape[2] == u->shape[2] &&
+         f->state->shape[3] == b->shape[2] && ait_dtype_is_float(f->state->dtype);
   return good ? AIT_OK : ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "operands and state do not fit together");
 }
 
 ait_status ait_ref_cached_scan(ait_ref_call *call) {
-  scan f = {.d = ait_ref_tensor_or_null(call, 5)};
+  scan f = {0};
   span s;
-  const ait_tensor **needed[8] = {&f.x, &f.dt, &f.a, &f.b, &f.c, NULL, &f.sequences, &f.state};
-  for (uint32_t i = 0; i < 8; ++i)
-    if (needed[i]) AIT_TRY(ait_ref_tensor(call, i, needed[i]));
+  const ait_tensor **needed[7] = {&f.u, &f.dt, &f.a, &f.b, &f.c, &f.sequences, &f.state};
+  for (uint32_t i = 0; i < 7; ++i) AIT_TRY(ait_ref_tensor(call, i, needed[i]));
   AIT_TRY(check_scan(call, &f));
-  AIT_TRY(new_result(call, f.x, f.x->shape[2], &f.out));
+  AIT_TRY(new_result(call, f.u, f.u->shape[2], &f.out));
   for (int64_t i = 0; i < f.sequences->shape[0]; ++i) {
-    AIT_TRY(read_span(call, f.sequences, i, f.x->shape[0], &s));
+    AIT_TRY(read_span(call, f.sequences, i, f.u->shape[0], &s));
     AIT_TRY(check_slot(call, &s, f.state));
     clear_slot(f.state, &s);
     for (int64_t r = s.first; r < s.first + s.count; ++r)
-      for (int64_t h = 0; h < f.x->shape[1]; ++h) scan_head(&f, &s, r, h);
+      for (int64_t h = 0; h < f.u->shape[1]; ++h) scan_head(&f, &s, r, h);
   }
   return AIT_OK;
 }
