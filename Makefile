@@ -1,5 +1,5 @@
 # Thin: each line calls a tool that can be called alone.
-.PHONY: demo test check build bench trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python conformance clean
+.PHONY: demo test check build bench trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-asan wheel conformance clean
 JOBS ?= $(shell nproc)
 
 # Installs what is missing, builds, and runs the main job on the bundled model.
@@ -52,8 +52,19 @@ conformance: setup-all build
 
 # Front-end and differential tests against PyTorch.
 python: setup-all build
-	cmake --build --preset release --target ait_python ait_rt_python -j $(JOBS)
+	cmake --build --preset release --target ait_python ait_rt_python ait_rt_wheel -j $(JOBS)
 	.venv/bin/python -m pytest -q tests/python
+
+# The tests of the extension module under AddressSanitizer and UBSan.
+python-asan: setup-all
+	cmake --preset asan > /dev/null
+	cmake --build --preset asan --target ait_python -j $(JOBS)
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+	  AIT_PYTHON_PACKAGE=$(CURDIR)/build/asan/python .venv/bin/python -X dev -m pytest -q tests/python/test_package.py
+
+# Wheels of the packages ait and ait-rt, with all that they need inside, checked: build/wheels.
+wheel: setup-all
+	.venv/bin/python tools/wheel build/wheels
 
 # Speeds of every kernel, and against ONNX Runtime where the Python environment has it.
 bench: build

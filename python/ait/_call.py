@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
-from ait import _core, _tree
+from . import _core, _tree
 
 Spec = _tree.Spec
 

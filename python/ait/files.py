@@ -5,9 +5,9 @@ import json
 import os
 import typing
 
-from ait import _core, guests, progress as _progress
-from ait.model import Model
-from ait.report import Report
+from . import _core, guests, progress as _progress
+from .model import Model
+from .report import Report
 
 Any = typing.Any
 Path = typing.Union[str, os.PathLike[str]]
@@ -128,7 +128,7 @@ class Verdict(typing.NamedTuple):
 
 def verify(model: Path | Model, sample: Any, expected: Any, *, rtol: float = 1.3e-6, atol: float = 1e-5) -> list[Verdict]:
     """`ait verify`: runs and compares each output with what is expected, by name (a dict) or position."""
-    from ait.loading import load
+    from .loading import load
 
     runner = model if isinstance(model, Model) else load(model)
     results = runner(*bind(runner, sample))
@@ -153,7 +153,7 @@ def bench(models: Path | Model | typing.Sequence[Path | Model], sample: Any, *, 
     """`ait bench`: latency of one or more models on the same call, timed in turn, with confidence intervals and the ratio to the first."""
     import time
 
-    from ait.loading import load
+    from .loading import load
 
     entries = []
     for m in [models] if isinstance(models, (str, os.PathLike, Model)) else models:
@@ -167,7 +167,7 @@ def bench(models: Path | Model | typing.Sequence[Path | Model], sample: Any, *, 
 # ---- reports ----------------------------------------------------------------------------------------------------------------------------------
 def report(path: Path, **options: Any) -> Report:
     """`ait report`: what was tried, what won, and the evidence, from the file. NotFound: it was not tuned."""
-    from ait.loading import load
+    from .loading import load
 
     return load(path, **options).report()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ait import _core
+from . import _core
 
 _TELEMETRY = "ORT_DISABLE_TELEMETRY"
 _configured = False

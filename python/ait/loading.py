@@ -4,9 +4,9 @@ from __future__ import annotations
 import os
 import typing
 
-from ait import guests
-from ait._call import Call
-from ait.model import Model, StructuredModel
+from . import guests
+from ._call import Call
+from .model import Model, StructuredModel
 
 
 def load(pipeline: typing.Any, path: str | os.PathLike[str] | None = None, *, threads: int = 0, sessions: int = 0, returns: str | None = None,

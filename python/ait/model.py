@@ -9,11 +9,11 @@ import json
 import os
 import typing
 
-from ait import _core
-from ait._call import Call
+from . import _core
+from ._call import Call
 
 if typing.TYPE_CHECKING:
-    from ait.report import Report
+    from .report import Report
 
 Any = typing.Any
 
@@ -143,7 +143,7 @@ class Model(_core.Model):
 
     def report(self) -> Report:
         """The tuning report of the plan that runs. NotFound: the file was not tuned."""
-        from ait.report import Report
+        from .report import Report
 
         chosen = None
         for plan in self._plans:

@@ -6,7 +6,7 @@ import json
 import os
 import typing
 
-from ait import _core
+from . import _core
 
 Any = typing.Any
 
@@ -18,6 +18,14 @@ def _time(seconds: float | None) -> str:
         if seconds * scale >= 1 or unit == "us":
             return f"{seconds * scale:.3g} {unit}"
     return "-"
+
+
+def _full(name: str) -> typing.Callable[[str], str]:
+    """A function that the run-only package does not have."""
+    function = getattr(_core, name, None)
+    if function is None:
+        raise _core.Unsupported(f"the run-only package has no {name}\n  hint: use markdown(), or the package ait")
+    return typing.cast("typing.Callable[[str], str]", function)
 
 
 class Candidate(typing.NamedTuple):
@@ -72,11 +80,11 @@ class Report:
 
     def text(self) -> str:
         """The table that `ait report` prints."""
-        return _core.report_text(self.json())
+        return _full("report_text")(self.json())
 
     def html(self, path: str | os.PathLike[str] | None = None) -> str:
         """The page of `ait report --html`; written to path, too, when one is given."""
-        page = _core.report_html(self.json())
+        page = _full("report_html")(self.json())
         if path is not None:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(page)
@@ -130,7 +138,7 @@ class Report:
         return table
 
     def __str__(self) -> str:
-        return self.text()
+        return self.text() if hasattr(_core, "report_text") else self.markdown()
 
     def __repr__(self) -> str:
         return f"<ait.Report {self._summary()}>"

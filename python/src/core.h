@@ -11,6 +11,13 @@
 #include <ait/session.h>
 #include <ait/tools.h>
 
+/* The package that the module is in: full, or run only (python/rt). */
+#ifdef AIT_PYTHON_RT
+#define CORE_PACKAGE "ait_rt"
+#else
+#define CORE_PACKAGE "ait"
+#endif
+
 /* ---- errors.c ----------------------------------------------------------------------------------------------------------------------*/
 /* Makes ait.Error and one subclass for each code of status.inc, and puts them into the module. */
 int core_add_errors(PyObject *module);

@@ -1,6 +1,8 @@
 /* What libait-rt has beside models: arrays on disk, comparison, guests, plugins. */
+#define _GNU_SOURCE
 #include "core.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 /* ---- arrays on disk
@@ -103,10 +105,17 @@ static PyObject *configure_guests(PyObject *module, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+/* Plugins call functions of the library without being linked with it; Python loads extensions, and what they need, out of others' sight. */
+static void show_library(void) {
+  Dl_info info;
+  if (dladdr((void *)(uintptr_t)ait_version, &info)) dlopen(info.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+}
+
 static PyObject *load_plugin(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *path = NULL;
   if (!PyArg_ParseTuple(args, "O&:load_plugin", PyUnicode_FSConverter, &path)) return NULL;
+  show_library();
   ait_status status = ait_plugin_load(PyBytes_AsString(path));
   Py_DECREF(path);
   if (status) return core_raise(status);

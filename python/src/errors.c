@@ -6,12 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifdef AIT_PYTHON_RT
-#define PACKAGE "ait_rt"
-#else
-#define PACKAGE "ait"
-#endif
-
 /* Python's own exceptions that say the same: `except FileNotFoundError` works, too. */
 typedef struct natural {
   ait_code code;
@@ -85,7 +79,7 @@ static PyObject *make_class(size_t index) {
   char name[64], full[80], doc[96];
   const natural *n = natural_of(codes[index].code);
   camel_case(codes[index].text, name, sizeof name);
-  snprintf(full, sizeof full, PACKAGE ".%s", n && n->name ? n->name : name);
+  snprintf(full, sizeof full, CORE_PACKAGE ".%s", n && n->name ? n->name : name);
   snprintf(doc, sizeof doc, "An error of code '%s'.", codes[index].text);
   PyObject *bases = bases_of(n), *dict = class_dict(codes[index].text, codes[index].code);
   PyObject *made = bases && dict ? PyErr_NewExceptionWithDoc(full, doc, bases, dict) : NULL;
@@ -150,7 +144,7 @@ static int add_getters(void) {
 
 int core_add_errors(PyObject *module) {
   PyObject *dict = class_dict("internal", AIT_CODE_INTERNAL);
-  base_class = dict ? PyErr_NewExceptionWithDoc(PACKAGE ".Error",
+  base_class = dict ? PyErr_NewExceptionWithDoc(CORE_PACKAGE ".Error",
                                                 "What went wrong: `code` (a short name), `message` (one sentence), `hint` (what to do, or "
                                                 "None), `number` (of the C API), `exit_code` (of the command line).",
                                                 PyExc_Exception, dict)

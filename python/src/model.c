@@ -270,8 +270,10 @@ static PyType_Slot slots[] = {
     {Py_tp_getset, getters},
     {0, NULL},
 };
-static PyType_Spec spec = {
-    .name = "ait._core.Model", .basicsize = sizeof(core_model), .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, .slots = slots};
+static PyType_Spec spec = {.name = CORE_PACKAGE "._core.Model",
+                           .basicsize = sizeof(core_model),
+                           .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                           .slots = slots};
 
 int core_add_model(PyObject *module) {
   core_model_type = (PyTypeObject *)PyType_FromSpec(&spec);

@@ -144,8 +144,10 @@ static PyType_Slot slots[] = {
     {Py_tp_getset, getters},
     {0, NULL},
 };
-static PyType_Spec spec = {
-    .name = "ait._core.Session", .basicsize = sizeof(core_session), .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, .slots = slots};
+static PyType_Spec spec = {.name = CORE_PACKAGE "._core.Session",
+                           .basicsize = sizeof(core_session),
+                           .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                           .slots = slots};
 
 int core_add_session(PyObject *module) {
   PyObject *type = PyType_FromSpec(&spec);

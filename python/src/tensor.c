@@ -305,7 +305,8 @@ static Py_ssize_t tensor_length(PyObject *self) {
 
 static PyObject *tensor_repr(PyObject *self) {
   PyObject *shape = core_shape_tuple(tensor_of(self));
-  PyObject *text = shape ? PyUnicode_FromFormat("ait.Tensor(shape=%R, dtype=%s)", shape, ait_dtype_name(tensor_of(self)->dtype)) : NULL;
+  PyObject *text =
+      shape ? PyUnicode_FromFormat(CORE_PACKAGE ".Tensor(shape=%R, dtype=%s)", shape, ait_dtype_name(tensor_of(self)->dtype)) : NULL;
   Py_XDECREF(shape);
   return text;
 }
@@ -485,7 +486,7 @@ static PyType_Slot slots[] = {
     {Py_bf_getbuffer, tensor_buffer},
     {0, NULL},
 };
-static PyType_Spec spec = {.name = "ait.Tensor",
+static PyType_Spec spec = {.name = CORE_PACKAGE ".Tensor",
                            .basicsize = sizeof(core_tensor),
                            .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                            .slots = slots};

@@ -1,11 +1,14 @@
 /* Sets of named tensors, and .npz archives of them: ZIP files (PKWARE APPNOTE 6.3.10) with one .npy member for each.
  *
- * Reading goes through libzip. Writing is done here: stored members, in order, with a fixed time, so that equal contents give equal bytes.
+ * Reading goes through libzip (not in the Python wheel of libait-rt: AIT_WITHOUT_LIBZIP). Writing is done here: stored members, in order,
+ * with a fixed time, so that equal contents give equal bytes.
  */
 #include "tensor/npy.h"
 
 #include <stdlib.h>
+#ifndef AIT_WITHOUT_LIBZIP
 #include <zip.h>
+#endif
 
 /* ---- sets ----------------------------------------------------------------------------------------------------------------------*/
 void ait_tensor_file_init(ait_tensor_file *f, ait_allocator a) { *f = (ait_tensor_file){.allocator = a}; }
@@ -48,6 +51,13 @@ const ait_tensor *ait_tensor_file_find(const ait_tensor_file *f, const char *nam
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------------------------*/
+#ifdef AIT_WITHOUT_LIBZIP
+ait_status ait_npz_parse(const void *data, size_t size, ait_tensor_file *out) {
+  (void)data, (void)size, (void)out;
+  return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "this build of ait reads no .npz"),
+                        "use .npy or .safetensors, or the full package");
+}
+#else
 /* An archive may unpack to this much, or to UNPACK_RATIO times its own size when that is more. Deflate reaches 1:1000, real data does not.
  */
 static const uint64_t UNPACK_MIN = (uint64_t)1 << 30;
@@ -167,6 +177,8 @@ ait_status ait_npz_parse(const void *data, size_t size, ait_tensor_file *out) {
   ait_tensor_file_deinit(&read);
   return status;
 }
+
+#endif
 
 ait_status ait_npz_read(const char *path, ait_tensor_file *out) {
   ait_file_map *map;

@@ -50,6 +50,9 @@ def add(folder):
     return package_models.add(folder, backend="native")
 
 
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # freed memory stays with the process then
+
+
 def close(got, want):
     np.testing.assert_allclose(np.asarray(got), want, rtol=1e-4, atol=1e-4)
 
@@ -221,6 +224,7 @@ def test_memory_that_is_not_aligned(folder):
     np.testing.assert_array_equal(model(x[::-1, ::2]), x[::-1, ::2])
 
 
+@pytest.mark.skipif(SANITIZED, reason="measures memory")
 @pytest.mark.parametrize("kind", ["numpy.asarray", "torch.from_numpy", "memoryview"])
 def test_neither_inputs_nor_results_are_copied(folder, kind):
     """64 MB in and out: at its peak the process holds two such arrays, and no third."""
@@ -294,7 +298,7 @@ def test_no_leaks(digits, images, add):
     gc.collect()
     after = [sys.getrefcount(o) for o in (x, t, m, bad, None, np.dtype("f4"))]
     assert all(abs(a - b) < 50 for a, b in zip(after, objects)), (objects, after)
-    assert resident() - memory < 3 << 20
+    assert SANITIZED or resident() - memory < 3 << 20
 
 
 # ---- arguments and errors -----------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,12 @@
+# cmake -D files=A|B|C -D to=FOLDER -P: a link in `to` for each file or folder; links of what is gone are removed.
+file(GLOB old LIST_DIRECTORIES true ${to}/*)
+foreach(path IN LISTS old)
+  if(IS_SYMLINK ${path})
+    file(REMOVE ${path})
+  endif()
+endforeach()
+string(REPLACE "|" ";" files "${files}")
+foreach(path IN LISTS files)
+  get_filename_component(name ${path} NAME)
+  file(CREATE_LINK ${path} ${to}/${name} SYMBOLIC)
+endforeach()
