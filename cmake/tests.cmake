@@ -23,7 +23,7 @@ add_test(NAME symbols COMMAND ${PROJECT_SOURCE_DIR}/tools/check_symbols.sh $<TAR
 
 # Golden tests of the command line: a shell script, in parts.
 if(TARGET ait_cli)
-  foreach(part usage models debug tune faults keys ship)
+  foreach(part usage models debug tune strategies faults keys ship)
     add_test(NAME cli/${part} COMMAND ${PROJECT_SOURCE_DIR}/tests/cli/cli_test.sh $<TARGET_FILE:ait_cli> ${PROJECT_SOURCE_DIR}/tests/data ${part})
     set_tests_properties(cli/${part} PROPERTIES TIMEOUT 300)
   endforeach()

@@ -63,6 +63,23 @@ typedef struct ait_bench_entry {
 } ait_bench_entry;
 /* *out_json: for each entry p50, p95, p99, calls per second, memory, and the ratio of its time to the first entry's with 95 % interval. */
 AIT_API AIT_MUST_USE ait_status ait_bench(const ait_bench_entry *entries, size_t count, double min_seconds, char **out_json);
+/* ---- recorded traffic: docs/traffic.md -------------------------------------------------------------------------------------------- */
+/* One request more at the end of the trace: when it came (seconds on any clock that all writers share, like the time of day) and the shapes
+ * of the inputs; never what is in them. The file is made when missing. Whole lines: several processes may write. */
+AIT_API AIT_MUST_USE ait_status ait_trace_append(const char *trace_path, const ait_model *model, const ait_value *inputs,
+                                                 size_t input_count, double arrival_seconds);
+/* A trace against one session of the model, open loop: requests come when the trace says, and wait for those before them. Idle time is
+ * skipped. inputs: one call, whose contents are repeated in the trace's shapes. */
+typedef struct ait_replay_options {
+  uint32_t struct_size;
+  int32_t threads;      /* 0: what the plan was tuned for */
+  double seconds;       /* of calls, about; 0: 10. Where time is up, times of earlier calls of that shape stand in */
+  double limit_seconds; /* what goodput counts; 0: ten times the median time of a call */
+} ait_replay_options;
+AIT_API void ait_replay_options_init(ait_replay_options *options);
+/* Errors: not-found, io, invalid-argument (a line that is no request, or that the model does not take: file and line). */
+AIT_API AIT_MUST_USE ait_status ait_replay(ait_model *model, const char *trace_path, const ait_value *inputs, size_t input_count,
+                                           const ait_replay_options *options, char **out_json);
 /* A report of ait_tune as text for people: a table of 80 columns. */
 AIT_API AIT_MUST_USE ait_status ait_report_text(const char *report_json, char **out_text);
 /* The same as one HTML page that loads nothing and runs no script. */

@@ -53,6 +53,11 @@ typedef struct ait_tune_options {
   /* "NAME=1,8,64", NULL-terminated: sizes that candidates are measured at besides those of the samples; NAME is a symbol of the model or
    * INPUT.DIMENSION. Where another candidate is faster there, the sizes around get a plan of their own. NULL: the samples' sizes */
   const char *const *buckets;
+  /* max-throughput and latency-budget: the sizes of dimension 0 that may be tried, "1..64" or "1,8,32"; NULL: all that the model takes, as
+   * far as memory goes. */
+  const char *batch_sizes;
+  uint64_t memory_bytes;                /* no batch size may take more; 0: what the machine and its control groups leave */
+  const char *const *module_strategies; /* "MODULE=STRATEGY", NULL-terminated: max-throughput, min-latency, first-wins; NULL */
 } ait_tune_options;
 AIT_API void ait_tune_options_init(ait_tune_options *options);
 

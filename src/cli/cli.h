@@ -27,6 +27,7 @@ const char *cli_option_at(const cli_args *args, const char *name, int k); /* k-t
 bool cli_flag(const cli_args *args, const char *name);
 /* Numbers from options; usage errors are printed and end up false. */
 bool cli_int(const cli_args *args, const char *name, int64_t min, int64_t max, int64_t when_absent, int64_t *out);
+bool cli_byte_count(const cli_args *args, const char *name, uint64_t *out); /* "512M"; 0 when absent */
 bool cli_double(const cli_args *args, const char *name, double when_absent, double *out);
 
 /* guests.c: tells the library where other people's engines may be. An exit code. */

@@ -26,9 +26,14 @@ typedef struct run_state {
 
 static ait_status call(run_state *r, const ait_value *inputs) {
   for (size_t i = 0; i < r->output_count; ++i) r->outputs[i] = (ait_value){.kind = AIT_VALUE_NONE};
+  const char *record = cli_option(r->args, "record-trace");
+  struct timespec day;
+  clock_gettime(CLOCK_REALTIME, &day); /* all that write to the file share it */
   double start = now();
   ait_status status = ait_session_run(r->session, inputs, r->inputs.count, r->outputs, r->output_count);
   r->seconds = now() - start;
+  if (status == AIT_OK && record)
+    status = ait_trace_append(record, r->model, inputs, r->inputs.count, (double)day.tv_sec + 1e-9 * (double)day.tv_nsec);
   if (status == AIT_OK && r->trace) cli_trace_call(r->trace, start, r->seconds);
   return status;
 }

@@ -81,6 +81,8 @@ static int parse_options(const cli_args *args, ait_tune_options *o, char *record
     backends[n] = NULL;
     o->backends = backends;
   }
+  o->batch_sizes = cli_option(args, "batch-sizes");
+  if (!cli_byte_count(args, "memory", &o->memory_bytes)) return CLI_USAGE;
   o->record_path = cli_record_path(args, record, record_size);
   o->append = cli_flag(args, "append");
   o->embed_samples = cli_flag(args, "embed-samples");

@@ -259,3 +259,22 @@ bool cli_double(const cli_args *args, const char *name, double when_absent, doub
   *out = v;
   return true;
 }
+
+/* A whole number, with K, M, G or T (powers of 1024) allowed behind it. */
+bool cli_byte_count(const cli_args *args, const char *name, uint64_t *out) {
+  const char *text = cli_option(args, name), *units = "KMGT";
+  *out = 0;
+  if (!text) return true;
+  char *end;
+  errno = 0;
+  uint64_t v = strtoull(text, &end, 10);
+  const char *unit = *end ? strchr(units, *end) : NULL;
+  int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+  if (unit) ++end;
+  if (errno || *text < '0' || *text > '9' || *end || v == 0 || v > UINT64_MAX >> shift) {
+    cli_usage("option '--%s': '%s' is not a number of bytes like 512M", name, text);
+    return false;
+  }
+  *out = v << shift;
+  return true;
+}

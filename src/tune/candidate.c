@@ -14,6 +14,10 @@ void ait_backend_version(const ait_backend *backend, const ait_probe *probe, cha
   if (code) snprintf(out + n, 64 - (size_t)n, "@%016llx", (unsigned long long)code);
 }
 
+uint64_t ait_trial_memory(const ait_trial_result *r) {
+  return r->blob_bytes + r->read_bytes + (r->load_bytes > r->plan_bytes ? r->load_bytes : r->plan_bytes);
+}
+
 static ait_status add(ait_candidates *list, const ait_backend *backend, const ait_probe *probe, const char *key, const char *value,
                       int32_t threads, bool baseline) {
   void *items = list->items;

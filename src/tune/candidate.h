@@ -3,7 +3,9 @@
 #define AIT_SRC_TUNE_CANDIDATE_H
 
 #include "tune/cases.h"
+#include "tune/memory_use.h"
 #include "tune/objective.h"
+#include "tune/weight_meter.h"
 
 typedef enum ait_outcome {
   AIT_OUTCOME_NONE,        /* not tried */
@@ -26,11 +28,18 @@ typedef struct ait_trial_result {
   double build_seconds, load_seconds, worst_error, max_abs, snr_db;
   double transport_seconds; /* per call, beside the samples: what the trial's process spent on reaching a guest's process */
   uint64_t blob_bytes, plan_bytes;
+  uint64_t read_bytes; /* of the weights that the plan asks for */
+  uint64_t load_bytes; /* that the process grew by when the plan was loaded and called once on the first sample, and the most meanwhile */
+  uint64_t peak_bytes;
+  double joules;      /* of one call, all that ran on the machine; negative: not known */
   uint64_t plan_hash; /* equal plans have equal ones; 0: a backend does not promise that its blob says all */
   uint32_t dropped;   /* measurements in which the thread was descheduled */
   uint32_t sample_count;
   double samples[AIT_TRIAL_SAMPLES]; /* seconds of one call */
 } ait_trial_result;
+
+/* What a process needs for it: the plan's own data, the weights that it reads, and what loading and calling took. */
+uint64_t ait_trial_memory(const ait_trial_result *r);
 
 typedef struct ait_mix ait_mix; /* mix.h */
 
@@ -117,6 +126,8 @@ ait_status ait_child_call(const ait_trial_context *context, void (*run)(void *ct
 typedef struct ait_built {
   ait_plan plan;
   ait_weight_store *weights;
+  ait_weight_meter *meter;
+  ait_memory_use before; /* before the plan was loaded */
   ait_model *model;
 } ait_built;
 ait_status ait_built_create(const ait_trial_context *context, const ait_candidate *candidate, ait_built *out) AIT_MUST_USE;

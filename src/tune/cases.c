@@ -75,7 +75,7 @@ static void release_case(ait_tune_case *c, size_t outputs) {
   *c = (ait_tune_case){0};
 }
 
-static ait_status new_case(ait_tune_cases *cases, size_t input_count, const char *label, ait_tune_case *out) {
+static ait_status new_case(const ait_tune_cases *cases, size_t input_count, const char *label, ait_tune_case *out) {
   ait_allocator a = ait_allocator_default();
   *out = (ait_tune_case){.input_count = input_count};
   snprintf(out->label, sizeof out->label, "%s", label);
@@ -133,11 +133,33 @@ static ait_status add_buckets(ait_tune_cases *cases, const ait_region *region, c
   return status;
 }
 
+ait_status ait_tune_case_resized(const ait_tune_cases *cases, const ait_region *region, const int64_t *symbols, const char *label,
+                                 ait_tune_case *out, bool *out_possible) {
+  size_t bytes = (region->symbol_count + 1) * sizeof(int64_t);
+  const ait_tune_case *sample = &cases->items[0];
+  int64_t *bound = ait_alloc(ait_allocator_default(), bytes, _Alignof(int64_t));
+  *out_possible = false;
+  *out = (ait_tune_case){0};
+  ait_status status = bound ? new_case(cases, sample->input_count, label, out) : AIT_OOM();
+  if (status == AIT_OK) status = resized_case(region, sample, symbols, out, out_possible);
+  if (status == AIT_OK && *out_possible) { /* sizes that a guard forbids are no case */
+    ait_status bad = ait_bind_inputs(region, out->inputs, out->input_count, bound);
+    *out_possible = bad == AIT_OK;
+    ait_status_ignore(bad);
+  }
+  shapes_text(out, out->shapes, sizeof out->shapes);
+  if (status != AIT_OK || !*out_possible) ait_tune_case_release(cases, out);
+  ait_free(ait_allocator_default(), bound, bytes);
+  return status;
+}
+
+void ait_tune_case_release(const ait_tune_cases *cases, ait_tune_case *c) { release_case(c, cases->output_count); }
+
 /* Smallest: every dynamic size at its minimum, at least 1. Largest: at its maximum, at most some times the sample's. */
 static ait_status add_extreme(ait_tune_cases *cases, const ait_region *region, const int64_t *sampled, bool largest) {
-  int64_t *symbols = ait_alloc(ait_allocator_default(), (region->symbol_count + 1) * sizeof *symbols, _Alignof(int64_t));
-  int64_t *bound = ait_alloc(ait_allocator_default(), (region->symbol_count + 1) * sizeof *bound, _Alignof(int64_t));
-  ait_status status = symbols && bound ? AIT_OK : AIT_OOM();
+  size_t bytes = (region->symbol_count + 1) * sizeof(int64_t);
+  int64_t *symbols = ait_alloc(ait_allocator_default(), bytes, _Alignof(int64_t));
+  ait_status status = symbols ? AIT_OK : AIT_OOM();
   bool differs = false, possible = false;
   for (uint32_t i = 0; status == AIT_OK && i < region->symbol_count; ++i) {
     const ait_symbol *s = &region->symbols[i];
@@ -147,24 +169,10 @@ static ait_status add_extreme(ait_tune_cases *cases, const ait_region *region, c
     else symbols[i] = s->max / LARGEST_GROWTH >= sampled[i] ? sampled[i] * LARGEST_GROWTH : s->max;
     differs |= symbols[i] != sampled[i];
   }
-  ait_tune_case c = {0};
-  if (status == AIT_OK && differs) {
-    status = new_case(cases, cases->items[0].input_count, largest ? "largest" : "smallest", &c);
-    if (status == AIT_OK) status = resized_case(region, &cases->items[0], symbols, &c, &possible);
-    if (status == AIT_OK && possible) { /* sizes that a guard forbids are no case */
-      ait_status bad = ait_bind_inputs(region, c.inputs, c.input_count, bound);
-      possible = bad == AIT_OK;
-      ait_status_ignore(bad);
-    }
-  }
-  if (status == AIT_OK && possible) {
-    shapes_text(&c, c.shapes, sizeof c.shapes);
-    cases->items[cases->count++] = c;
-  } else {
-    release_case(&c, cases->output_count);
-  }
-  ait_free(ait_allocator_default(), symbols, (region->symbol_count + 1) * sizeof *symbols);
-  ait_free(ait_allocator_default(), bound, (region->symbol_count + 1) * sizeof *bound);
+  ait_tune_case *c = &cases->items[cases->count];
+  if (status == AIT_OK && differs) status = ait_tune_case_resized(cases, region, symbols, largest ? "largest" : "smallest", c, &possible);
+  cases->count += possible;
+  ait_free(ait_allocator_default(), symbols, bytes);
   return status;
 }
 
@@ -341,6 +349,22 @@ ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples
   ait_status status = symbols ? create_cases(out, region, samples, sample_count, buckets, symbols) : AIT_OOM();
   ait_free(ait_allocator_default(), symbols, (region->symbol_count + 1) * sizeof *symbols);
   ait_graph_region_destroy(ait_allocator_default(), region);
+  if (status != AIT_OK) ait_tune_cases_deinit(out);
+  return status;
+}
+
+static ait_status create_single(ait_tune_cases *cases, const ait_region *region, const ait_sample *sample, int64_t *symbols) {
+  AIT_TRY(name_outputs(cases, region));
+  cases->items = ait_alloc_zero(ait_allocator_default(), MAX_CASES * sizeof *cases->items, _Alignof(ait_tune_case));
+  return cases->items && symbols ? add_samples(cases, region, sample, 1, symbols) : AIT_OOM();
+}
+
+ait_status ait_tune_cases_single(const ait_region *region, const ait_sample *sample, ait_tune_cases *out) {
+  size_t bytes = (region->symbol_count + 1) * sizeof(int64_t);
+  int64_t *symbols = ait_alloc(ait_allocator_default(), bytes, _Alignof(int64_t));
+  *out = (ait_tune_cases){0};
+  ait_status status = create_single(out, region, sample, symbols);
+  ait_free(ait_allocator_default(), symbols, bytes);
   if (status != AIT_OK) ait_tune_cases_deinit(out);
   return status;
 }

@@ -34,6 +34,8 @@ typedef struct ait_tune_cases {
 /* Builds the cases: inputs only. buckets: as in ait_tune_options, or NULL. */
 ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples, size_t sample_count, const char *const *buckets,
                                  ait_tune_cases *out) AIT_MUST_USE;
+/* One case, measured: a copy of this sample. The region outlives the cases. */
+ait_status ait_tune_cases_single(const ait_region *region, const ait_sample *sample, ait_tune_cases *out) AIT_MUST_USE;
 /* Runs the oracle: answers and tolerances. Uses threads threads, none are left when it returns. A largest case that would take the oracle
  * too long is dropped. */
 ait_status ait_tune_cases_answer(ait_tune_cases *cases, const ait_graph *raw, const ait_tune_options *options,
@@ -55,6 +57,11 @@ typedef struct ait_tune_summary {
 bool ait_tune_cases_summarise(const ait_tune_cases *cases, ait_tune_summary *out);
 /* Takes the summary over; false when it does not fit these cases. */
 bool ait_tune_cases_recall(ait_tune_cases *cases, const ait_tune_summary *summary);
+/* The first sample at other sizes: symbols has region->symbol_count values. *out_possible: false when a guard forbids them; then *out is
+ * empty. Released with ait_tune_case_release. */
+ait_status ait_tune_case_resized(const ait_tune_cases *cases, const ait_region *region, const int64_t *symbols, const char *label,
+                                 ait_tune_case *out, bool *out_possible) AIT_MUST_USE;
+void ait_tune_case_release(const ait_tune_cases *cases, ait_tune_case *c);
 void ait_tune_cases_deinit(ait_tune_cases *cases);
 uint64_t ait_tune_cases_hash(const ait_tune_cases *cases); /* of shapes and contents of the inputs */
 

@@ -19,9 +19,17 @@ extern const ait_strategy ait_strategies[AIT_STRATEGY_COUNT];
 
 typedef struct ait_objective {
   ait_strategy_kind kind;
-  char text[192]; /* canonical */
+  double limit_seconds; /* latency-budget; traffic with goodput; else 0 */
+  double quantile;      /* of latency: 0.95 for latency-budget, 0.99 for traffic */
+  char trace[1024];     /* traffic: path */
+  char text[192];       /* canonical, "latency-budget=5ms,p95"; of a path only the file's name */
 } ait_objective;
 
 /* text: NULL is the default. Errors: invalid-argument; the hint lists all strategies. */
 ait_status ait_objective_parse(const char *text, ait_objective *out) AIT_MUST_USE;
+/* "first-wins", "max-throughput" …: a strategy for one module. Errors: invalid-argument; the hint lists those that can be that. */
+ait_status ait_objective_parse_part(const char *text, ait_strategy_kind *out) AIT_MUST_USE;
+/* Does it look for the best batch size? */
+bool ait_objective_searches(const ait_objective *objective);
+
 #endif

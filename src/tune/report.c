@@ -72,6 +72,11 @@ static void put_candidate(ait_text *t, const ait_candidates *list, size_t i, con
     if (r->transport_seconds > 0) put_number(t, &first, "transport_s", r->transport_seconds);
     ait_put_int(t, &first, "blob_bytes", (int64_t)r->blob_bytes);
     ait_put_int(t, &first, "plan_bytes", (int64_t)r->plan_bytes);
+    ait_put_int(t, &first, "memory_bytes", (int64_t)ait_trial_memory(r));
+    ait_put_int(t, &first, "read_bytes", (int64_t)r->read_bytes);
+    ait_put_int(t, &first, "load_bytes", (int64_t)r->load_bytes);
+    ait_put_int(t, &first, "peak_bytes", (int64_t)r->peak_bytes);
+    if (r->joules >= 0 && r->sample_count) put_number(t, &first, "joules", r->joules);
     ait_put_int(t, &first, "dropped", r->dropped);
   }
   if (r->sample_count) {
@@ -226,14 +231,14 @@ static void put_machine(ait_text *t, const ait_watch_result *w) {
   ait_text_printf(t, "]}");
 }
 
-ait_status ait_report_json(const ait_trial_context *x, const ait_objective *objective, const ait_candidates *list, const ait_decision *d,
+ait_status ait_report_json(const ait_trial_context *x, const ait_goal *goal, const ait_candidates *list, const ait_decision *d,
                            const ait_evidence *evidence, const ait_watch_result *machine, const ait_shapes *shapes, ait_text *t) {
   bool first = true;
   ait_text_printf(t, "{\n  ");
   ait_put_int(t, &first, "format", 1);
   ait_put_string(t, &first, "model", x->raw->name);
   ait_put_string(t, &first, "producer", x->raw->producer);
-  ait_put_string(t, &first, "strategy", objective->text);
+  ait_put_string(t, &first, "strategy", goal->objective->text);
   ait_put_string(t, &first, "winner", d->winner >= 0 ? list->items[d->winner].name : "");
   ait_put_string(t, &first, "baseline", d->baseline >= 0 ? list->items[d->baseline].name : "");
   put_number(t, &first, "speedup", d->speedup);
@@ -262,6 +267,7 @@ ait_status ait_report_json(const ait_trial_context *x, const ait_objective *obje
     ait_text_printf(t, ",\n  \"shapes\": ");
     ait_shapes_put(t, x, list, shapes);
   }
+  AIT_TRY(ait_goal_put(t, x, goal, list, d));
   AIT_TRY(ait_evidence_put(t, x, list, evidence));
   ait_text_printf(t, "\n}\n");
   return t->failed ? AIT_OOM() : AIT_OK;

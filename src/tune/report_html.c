@@ -1,7 +1,7 @@
 /* The report as one HTML page: no script, nothing from elsewhere. */
 #include "tune/cost.h"
 #include "tune/put_json.h"
-#include "tune/report_page.h"
+#include "tune/report_goal.h"
 #include "tune/tune.h"
 #include <math.h>
 
@@ -178,6 +178,7 @@ ait_status ait_report_html(const char *report, char **out) {
   ait_page_modules(&p);
   ait_page_steps(&p);
   ait_page_candidates(&p);
+  ait_page_goal(&p);
   ait_page_latency(&p);
   ait_page_shapes(&p);
   ait_page_roofline(&p);

@@ -1,5 +1,6 @@
 /* The report for people: a table that fits 80 columns. */
 #include "tune/put_json.h"
+#include "tune/report_goal.h"
 #include "tune/tune.h"
 #include <json-c/json.h>
 #include <stdio.h>
@@ -46,10 +47,13 @@ static void check_rows(ait_text *t, struct json_object *checks) {
 static void verdict(ait_text *t, struct json_object *o) {
   struct json_object *members = get(get(o, "contest"), "members");
   if (!*text_of(o, "winner")) {
-    ait_text_printf(t, "no candidate is valid\n");
+    const char *unmet = ait_report_unmet(o);
+    ait_text_printf(t, "%.79s\n", *unmet ? unmet : "no candidate is valid");
+    if (strlen(unmet) > 79) ait_text_printf(t, "%.79s\n", unmet + 79);
     return;
   }
   ait_text_printf(t, "winner: %s\n", text_of(o, "winner"));
+  if (ait_report_contest_batch(o) > 0) ait_text_printf(t, "at batch size %.0f: ", ait_report_contest_batch(o));
   if (number_of(o, "speedup") > 0)
     ait_text_printf(t, "%.2f times as fast as the baseline, %s\n  (95 %%: %.2f to %.2f; %s rounds)\n", number_of(o, "speedup"),
                     text_of(o, "baseline"), number_of(o, "speedup_low"), number_of(o, "speedup_high"),
@@ -130,6 +134,7 @@ ait_status ait_report_text(const char *report, char **out) {
   check_rows(&t, get(o, "checks"));
   shape_rows(&t, o);
   ait_text_printf(&t, "\n");
+  ait_report_goal_text(&t, o);
   verdict(&t, o);
   trust(&t, o);
   json_object_put(o);

@@ -7,7 +7,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static double quantile(const double *sorted, uint32_t n, double q) {
+double ait_stats_quantile(const double *sorted, uint32_t n, double q) {
   double at = q * (n - 1);
   uint32_t i = (uint32_t)at;
   return i + 1 < n ? sorted[i] + (at - i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
@@ -23,10 +23,10 @@ ait_stats ait_stats_of(double *x, uint32_t n) {
   uint32_t lower = k > 0 ? (uint32_t)k : 0;
   s.low = x[lower];
   s.high = x[n - 1 - lower];
-  s.median = quantile(x, n, 0.5);
-  s.p5 = quantile(x, n, 0.05);
-  s.p95 = quantile(x, n, 0.95);
-  s.p99 = quantile(x, n, 0.99);
+  s.median = ait_stats_quantile(x, n, 0.5);
+  s.p5 = ait_stats_quantile(x, n, 0.05);
+  s.p95 = ait_stats_quantile(x, n, 0.95);
+  s.p99 = ait_stats_quantile(x, n, 0.99);
   s.min = x[0];
   s.max = x[n - 1];
   for (uint32_t i = 0; i < n; ++i) s.mean += x[i] / n;

@@ -22,14 +22,19 @@ ait_status ait_built_create(const ait_trial_context *x, const ait_candidate *c, 
   if (c->mix) AIT_TRY(ait_mix_build(x->raw, &request, c->mix, &out->plan, &out->weights));
   else AIT_TRY(ait_plan_build(x->raw, &request, NULL, &out->plan, &out->weights));
   out->plan.threads = c->threads;
-  ait_status status =
-      ait_model_create(ait_allocator_default(), x->region, ait_weight_store_provider(out->weights), &out->plan, NULL, NULL, &out->model);
+  ait_status status = ait_weight_meter_create(ait_weight_store_provider(out->weights), &out->meter);
+  ait_memory_mark();
+  out->before = ait_memory_used();
+  if (status == AIT_OK)
+    status =
+        ait_model_create(ait_allocator_default(), x->region, ait_weight_meter_provider(out->meter), &out->plan, NULL, NULL, &out->model);
   if (status != AIT_OK) ait_built_deinit(out);
   return status;
 }
 
 void ait_built_deinit(ait_built *b) {
   ait_model_release(b->model);
+  ait_weight_meter_destroy(b->meter);
   ait_weight_store_release(b->weights);
   if (b->plan.steps) ait_plan_deinit(&b->plan);
   *b = (ait_built){0};
@@ -66,9 +71,11 @@ static ait_status open_runner(const ait_trial_context *x, ait_model *model, int3
 }
 
 static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
+  ait_energy before, after;
+  uint64_t calls = 0;
   AIT_TRY(ait_stopwatch_warm_up(&r->watch));
   double end = ait_clock_seconds() + seconds, carried = transport(r);
-  uint64_t calls = 0;
+  ait_energy_read("", &before);
   do {
     bool clean;
     double t;
@@ -79,7 +86,21 @@ static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
     calls += r->watch.inner;
   } while (out->sample_count < AIT_TRIAL_SAMPLES && (ait_clock_seconds() < end || out->sample_count == 0));
   out->transport_seconds = (transport(r) - carried) / (double)calls;
+  ait_energy_read("", &after);
+  double joules = ait_energy_between(&before, &after);
+  out->joules = joules < 0 ? -1 : joules / (double)calls;
   return AIT_OK;
+}
+
+/* After loading: the first call makes what there is to make. Whether it is right is found out later. */
+static void weigh(const ait_built *built, runner *r, ait_trial_result *out) {
+  ait_status_ignore(call(r));
+  r->next = 0;
+  ait_memory_use after = ait_memory_used();
+  out->plan_bytes = ait_session_bytes(r->session);
+  out->read_bytes = ait_weight_meter_bytes(built->meter);
+  out->load_bytes = after.own > built->before.own ? after.own - built->before.own : 0;
+  out->peak_bytes = after.peak > built->before.own ? after.peak - built->before.own : 0;
 }
 
 /* ---- plans that are the same ---------------------------------------------------------------------------------------------------------*/
@@ -120,6 +141,7 @@ static ait_status try_candidate(const ait_trial_context *x, const ait_candidate 
   start = ait_clock_seconds();
   AIT_TRY(open_runner(x, built.model, c->threads, &r));
   out->load_seconds = ait_clock_seconds() - start;
+  weigh(&built, &r, out);
   AIT_TRY(ait_tune_check(r.session, x->cases, NULL, &error));
   out->worst_error = error.worst;
   out->max_abs = error.max_abs;
@@ -129,7 +151,6 @@ static ait_status try_candidate(const ait_trial_context *x, const ait_candidate 
   if (!error.pass) return AIT_OK;
   AIT_TRY(ait_session_reset(r.session));
   AIT_TRY(measure(&r, seconds, out));
-  out->plan_bytes = ait_session_bytes(r.session);
   return AIT_OK; /* the process ends: nothing is released */
 }
 

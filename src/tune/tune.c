@@ -82,7 +82,7 @@ static ait_status run(ait_tuner *t, const char *model_path, const char *out_path
   ait_load_options_init(&load);
   load.model_name = t->options.model_name;
   load.weights = t->options.weights;
-  AIT_TRY(ait_objective_parse(t->options.strategy, &t->objective));
+  AIT_TRY(ait_tuner_open_objective(t));
   if (t->options.regions && strcmp(t->options.regions, "auto") && strcmp(t->options.regions, "modules") &&
       strcmp(t->options.regions, "whole"))
     return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there are no regions '%s'", t->options.regions), "auto, modules, whole");
@@ -98,6 +98,7 @@ static ait_status run(ait_tuner *t, const char *model_path, const char *out_path
     ait_tuner_tell(t, "note: the file was signed; with another plan in it, it is not (--sign KEY signs it again)");
   AIT_TRY(ait_tuner_open_record(t));
   AIT_TRY(ait_tune_cases_create(t->raw, samples, sample_count, t->options.buckets, &t->cases));
+  AIT_TRY(ait_tuner_check_objective(t));
   AIT_TRY(make_key(t));
   t->start = ait_clock_seconds();
   AIT_TRY(ait_tuner_recall_oracle(t));
@@ -108,6 +109,7 @@ static ait_status run(ait_tuner *t, const char *model_path, const char *out_path
   AIT_TRY(ait_tuner_measure_noise(t));
   AIT_TRY(ait_tuner_try_all(t));
   AIT_TRY(ait_tuner_try_mixed(t));
+  AIT_TRY(ait_tuner_pursue(t));
   ait_tuner_remember_finished(t);
   AIT_TRY(ait_tuner_decide(t));
   AIT_TRY(ait_tuner_shapes(t));
@@ -115,7 +117,7 @@ static ait_status run(ait_tuner *t, const char *model_path, const char *out_path
   AIT_TRY(ait_tuner_gather_evidence(t));
   ait_text report;
   ait_text_init(&report, ait_allocator_default());
-  ait_status status = ait_report_json(&t->x, &t->objective, &t->list, t->decision, &t->evidence, &t->watch.result, t->shapes, &report);
+  ait_status status = ait_report_json(&t->x, &t->goal, &t->list, t->decision, &t->evidence, &t->watch.result, t->shapes, &report);
   t->phase = "seal";
   ait_tuner_tell(t, NULL);
   if (status == AIT_OK && t->decision->winner >= 0 && out_path)
@@ -139,6 +141,7 @@ ait_status ait_tune(const char *model_path, const char *out_path, const ait_samp
   ait_free(ait_allocator_default(), t.decision, sizeof *t.decision);
   ait_evidence_deinit(&t.evidence);
   ait_free(ait_allocator_default(), t.shapes, sizeof *t.shapes);
+  ait_goal_deinit(&t.goal);
   ait_record_close(t.record);
   ait_artifact_release(t.base);
   ait_candidates_deinit(&t.list);

@@ -37,7 +37,10 @@ static ait_status hold_contest(ait_tuner *t, bool *out_again) {
     names = ait_hash(members[k]->name, strlen(members[k]->name), names);
     names = ait_hash(members[k]->version, strlen(members[k]->version), names);
   }
-  snprintf(key, sizeof key, "contest-%s-%016llx-%llu", t->key, (unsigned long long)names, (unsigned long long)t->options.seed);
+  snprintf(key, sizeof key, "contest-%s-%016llx-%llu-%lld", t->key, (unsigned long long)names, (unsigned long long)t->options.seed,
+           (long long)t->goal.contest_size);
+  ait_trial_context x = t->x;
+  if (t->goal.contest_size) x.cases = &t->goal.at_size;
   t->phase = "contest";
   ait_tuner_tell(t, NULL);
   ait_tuner_recall(t, key, &d->contest, sizeof d->contest, &d->reused);
@@ -46,7 +49,7 @@ static ait_status hold_contest(ait_tuner *t, bool *out_again) {
     if (t->options.from_record) return missing_contest(t);
     double left = ait_tuner_left(t, 1), seconds = left > 10 ? 10 : left;
     if (seconds < 1) seconds = t->options.budget_seconds < 10 ? 0.1 * t->options.budget_seconds : 1;
-    AIT_TRY(ait_contest_run(&t->x, members, d->finalist_count, seconds, &d->contest));
+    AIT_TRY(ait_contest_run(&x, members, d->finalist_count, seconds, &d->contest));
     ait_tuner_measured(t);
     if (d->contest.failed) return *out_again = true, disqualify(t), AIT_OK;
     ait_tuner_remember(t, key, "contest", &d->contest, sizeof d->contest);
@@ -60,6 +63,8 @@ static ait_status hold_contest(ait_tuner *t, bool *out_again) {
 static void fix(ait_decision *d, int32_t chosen) {
   d->fixed = true;
   d->chosen = chosen;
+  d->single = -1; /* it was not the fastest that was wanted */
+  d->over_single = (ait_stats){0};
   d->finalist_count = 0;
   if (d->baseline >= 0) d->finalists[d->finalist_count++] = d->baseline;
   if (d->baseline != chosen) d->finalists[d->finalist_count++] = chosen;
@@ -84,20 +89,27 @@ ait_status ait_tuner_decide(ait_tuner *t) {
   bool ordered = t->objective.kind == AIT_STRATEGY_FIRST_WINS || t->objective.kind == AIT_STRATEGY_ONE_BACKEND;
   for (bool again = true; again;) { /* each time with one candidate less */
     again = false;
+    AIT_TRY(ait_tuner_aim(t, &again));
+    if (again) continue;
     ait_decide_finalists(&t->list, d);
-    if (d->finalist_count == 0) return AIT_OK;
+    d->contested = false;
+    if (d->finalist_count == 0 || *t->goal.unmet) return AIT_OK;
+    if (d->fixed) fix(d, d->chosen);
     if (ordered) {
       int32_t first = first_of(t);
       if (first < 0) return AIT_OK;
       fix(d, first);
     }
     AIT_TRY(hold_contest(t, &again));
+    again = again || ait_tuner_missed(t);
   }
   return AIT_OK;
 }
 
 /* Nothing valid: with one-backend its own error comes through. */
 ait_status ait_tuner_nothing_valid(const ait_tuner *t) {
+  if (*t->goal.unmet)
+    return ait_error_hint(ait_error(AIT_CODE_MISMATCH, "%s", t->goal.unmet), "the report lists every candidate with its latencies");
   for (size_t i = 0; i < t->list.count; ++i) {
     const ait_candidate *c = &t->list.items[i];
     if (!c->baseline && *c->missing && t->objective.kind == AIT_STRATEGY_ONE_BACKEND)

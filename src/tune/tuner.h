@@ -5,7 +5,7 @@
 
 #include "tune/decide.h"
 #include "tune/evidence.h"
-#include "tune/objective.h"
+#include "tune/goal.h"
 #include "tune/record.h"
 #include "tune/shapes.h"
 #include "tune/watch.h"
@@ -23,6 +23,7 @@ typedef struct ait_tuner_finish {
 typedef struct ait_tuner {
   ait_tune_options options;
   ait_objective objective;
+  ait_goal goal;
   const char *phase;
   ait_graph *raw;
   ait_region *region;
@@ -77,6 +78,15 @@ ait_status ait_tuner_try_one(ait_tuner *t, ait_candidate *c, double seconds) AIT
 /* First measurements of all, then longer ones of the better half. */
 ait_status ait_tuner_try_all(ait_tuner *t) AIT_MUST_USE;
 ait_status ait_tuner_try_mixed(ait_tuner *t) AIT_MUST_USE; /* mixed plans join the list */
+
+/* ---- tune_objective.c: what the objective needs beyond times at the samples' sizes ----------------------------------------------------*/
+ait_status ait_tuner_open_objective(ait_tuner *t) AIT_MUST_USE;  /* first: reads the options */
+ait_status ait_tuner_check_objective(ait_tuner *t) AIT_MUST_USE; /* with model and samples, before anything is measured */
+ait_status ait_tuner_pursue(ait_tuner *t) AIT_MUST_USE;          /* after the trials: measures */
+/* Scores candidates and bars those that may not win, from what was measured; sets the sizes of the contest. *out_again: a candidate fell
+ * out, aim again. t->goal.unmet: nobody may win. */
+ait_status ait_tuner_aim(ait_tuner *t, bool *out_again) AIT_MUST_USE;
+bool ait_tuner_missed(ait_tuner *t); /* after the contest: its winner does not keep the objective, aim again */
 
 /* ---- tune_contest.c ---------------------------------------------------------------------------------------------------------------*/
 /* Finalists in turn; the decision. No winner: nothing is valid. */

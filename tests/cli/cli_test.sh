@@ -1,6 +1,6 @@
 #!/bin/sh
 # Golden tests of the command line: what the page of commands promises, on the bundled models.
-#   cli_test.sh AIT DATA PART     PART: usage, models, debug, tune, faults, keys, ship
+#   cli_test.sh AIT DATA PART     PART: usage, models, debug, tune, strategies, faults, keys, ship
 set -u
 ait=$1
 data=$2
@@ -369,6 +369,122 @@ tune_part() {
   says out 'wrong'
   says err '^ait: '
 }
+
+# with STRATEGY CODE MORE…: tunes into s.ait, the report in s.json; one record for all.
+with() {
+  strategy=$1
+  want=$2
+  shift 2
+  rm -f s.ait s.json
+  expect "$want" tune "$digits" -d "$images" --batch 4 -o s.ait --budget 2 --threads 1 --backends native --record s.db --json=s.json \
+    --strategy "$strategy" "$@"
+}
+
+strategies_part() {
+  # the table: help, errors
+  expect 0 help tune
+  for s in max-throughput highest-throughput min-latency latency-budget=MS min-memory traffic=TRACE first-wins one-backend; do
+    says out "^  $s"
+  done
+  for s in nosuch latency-budget latency-budget=x min-memory=3 traffic; do
+    with $s 3
+    error_form
+    says err 'hint: .*max-throughput, .*latency-budget=MS.*, min-memory, traffic=TRACE.*, first-wins, one-backend'
+    [ -e s.ait ] && fail "$s wrote a file"
+  done
+  # max-throughput looks for the batch size: within the user's range
+  with highest-throughput 0 --batch-sizes 2..8
+  narrow out
+  says out 'by batch size (s40), native'
+  says out '^at batch size [2-8]: '
+  json s.json
+  says s.json '"strategy": *"max-throughput"'
+  says s.json '"largest": *8'
+  says s.json '"stopped": *"largest size"'
+  lacks s.json '"batch": *1,'
+  lacks s.json '"batch": *16,'
+  with max-throughput 0 --batch-sizes 1,4 # the second time from the record
+  with max-throughput 0 --batch-sizes 1,4
+  says err 'from the record'
+  lacks err 'sizes tried'
+  says s.json '"batch": *4,'
+  # bounded by memory: a size that would not fit is refused, not tried
+  with max-throughput 0 --memory 4M --batch-sizes 1,1024
+  says s.json '"stopped": *"memory"'
+  says s.json '"refused_bytes"'
+  says s.json '"limit_bytes": *4194304'
+  grep -o '"bytes": *[0-9]*' s.json | tr -d '" :a-z' | awk '$1 > 4194304 { bad = 1 } END { exit bad }' || fail "a size beyond the limit was tried"
+  with max-throughput 1 --memory 1K
+  says err 'no batch size fits'
+  [ -e s.ait ] && fail "a file of nothing that fits"
+  for b in 0 1.. x 2000..3000; do
+    with max-throughput 3 --batch-sizes $b
+    error_form
+  done
+  with min-latency 3 --batch-sizes 1..4
+  says err 'looks for no batch size'
+  with max-throughput 2 --memory 0
+  with max-throughput 2 --memory 5Q
+  # latency-budget: something keeps it, or exit 1 with the closest
+  with latency-budget=1000 0
+  says s.json '"limit_s": *1'
+  with latency-budget=0.0001 1
+  error_form_with_report
+  says err 'nothing meets the latency budget of 0.0001 ms (p95); closest is .* at batch size 1$'
+  says out 'nothing meets the latency budget'
+  [ -e s.ait ] && fail "a file of nothing that meets the budget"
+  # min-memory: nobody needs less
+  with min-memory 0
+  narrow out
+  says out '^beaten in nothing by another'
+  says s.json '"memory_bytes"'
+  says s.json '"pareto"'
+  # one-backend: its own error; first-wins: in the user's order, the baseline included
+  expect 4 tune "$digits" -d "$images" --batch 4 -o s.ait --budget 1 --record none --strategy one-backend --backends onnxruntime,native --threads 1
+  says err 'onnxruntime'
+  with one-backend 0
+  says out '^winner: native threads=1'
+  expect 0 tune "$digits" -d "$images" --batch 4 -o s.ait --budget 1 --record s.db --strategy first-wins --backends eager,native --threads 1
+  says out '^winner: eager threads=1'
+  says out 'an earlier candidate was valid'
+  # traffic
+  for n in 1 3 3; do expect 0 run "$digits" --random 1 --size s40=$n --record-trace day.jsonl; done
+  [ "$(wc -l <day.jsonl)" = 3 ] || fail "not three requests"
+  says day.jsonl '^{"t": [0-9.]*, "inputs": {"image": \[3, 1, 8, 8\]}}$'
+  expect 0 replay "$digits" --trace day.jsonl --budget 0.1 --limit 1000s
+  narrow out
+  says out '3 requests'
+  says out 'image \[1, 1, 8, 8\] *1 '
+  says out '100.00% answered within'
+  expect 0 replay "$digits" --trace day.jsonl --budget 0.1 --json
+  json out
+  says out '"wait_p99_s"'
+  with traffic=day.jsonl 0
+  says s.json '"strategy": *"traffic=day.jsonl,p99"'
+  narrow out
+  says out '^traffic day.jsonl, 3 requests'
+  with traffic=day.jsonl,goodput=100 0
+  says s.json '"goodput_per_s"'
+  # what is wrong with a trace is told by file and line
+  { cat day.jsonl; echo '{"t": 1, "inputs": {"image": [3, 1, 8'; } >cut.jsonl
+  echo '{"t": 1, "inputs": {"picture": [3, 1, 8, 8]}}' >name.jsonl
+  printf '{"t": 1, "batch": 1}\n\n{"t": 1, "inputs": {"image": [3, 1, 9, 8]}}\n' >size.jsonl
+  printf '{"t": 1, "batch": 5000}\n' >large.jsonl
+  for bad in cut:4 name:1 size:3 large:1; do
+    with "traffic=${bad%:*}.jsonl" 3
+    error_form
+    says err "trace '${bad%:*}.jsonl' line ${bad#*:}: "
+    expect 3 replay "$digits" --trace "${bad%:*}.jsonl"
+    error_form
+    says err "trace '${bad%:*}.jsonl' line ${bad#*:}: "
+  done
+  expect 3 replay "$digits" --trace nosuch.jsonl
+  error_form
+  expect 2 replay "$digits"
+  error_form
+}
+# An error beside a report.
+error_form_with_report() { [ "$(grep -c '^ait: ' err)" = 1 ] || fail "not one line of error"; }
 
 # wait_for TEXT FILE: until a running program has said it.
 wait_for() {
