@@ -48,7 +48,7 @@ static int parse_options(const cli_args *args, ait_tune_options *o, char *record
   int64_t threads, seed;
   ait_tune_options_init(o);
   if (!cli_int(args, "threads", 1, 1024, 0, &threads) || !cli_int(args, "seed", 0, INT64_MAX, 0, &seed) ||
-      !cli_double(args, "budget", 60, &o->budget_seconds))
+      !cli_double(args, "budget", 60, &o->budget_seconds) || !cli_double(args, "trial-limit", 120, &o->trial_seconds))
     return CLI_USAGE;
   o->threads = (int32_t)threads;
   o->seed = (uint64_t)seed;

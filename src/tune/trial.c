@@ -1,6 +1,7 @@
 /* Trials and contests in child processes: a crash, a hang or a leak costs one candidate. The child inherits the graph, the weights and the
  * oracle's answers; its result comes back through a pipe. */
 #include "tune/candidate.h"
+#include "tune/conduct.h"
 #include "tune/mix.h"
 #include "tune/stats.h"
 #include "tune/stopwatch.h"
@@ -70,10 +71,14 @@ static ait_status open_runner(const ait_trial_context *x, ait_model *model, int3
   return r->outputs ? ait_session_create(model, &so, &r->session) : AIT_OOM();
 }
 
+static const double check_again_seconds = 1; /* a check that takes longer is not made twice in whole */
+
 static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
   ait_energy before, after;
   uint64_t calls = 0;
+  ait_growth growth;
   AIT_TRY(ait_stopwatch_warm_up(&r->watch));
+  ait_growth_start(&growth);
   double end = ait_clock_seconds() + seconds, carried = transport(r);
   ait_energy_read("", &before);
   do {
@@ -84,12 +89,24 @@ static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
       out->samples[out->sample_count++] = t; /* a busy machine: better noisy than nothing */
     else ++out->dropped;
     calls += r->watch.inner;
+    ait_growth_look(&growth, r->watch.inner);
+    AIT_TRY(ait_growth_check(&growth, false));
   } while (out->sample_count < AIT_TRIAL_SAMPLES && (ait_clock_seconds() < end || out->sample_count == 0));
   out->transport_seconds = (transport(r) - carried) / (double)calls;
   ait_energy_read("", &after);
   double joules = ait_energy_between(&before, &after);
   out->joules = joules < 0 ? -1 : joules / (double)calls;
-  return AIT_OK;
+  return ait_growth_check(&growth, true);
+}
+
+/* After all those calls the answers must be what they were: all cases, or the first where that would take long. */
+static ait_status check_again(runner *r, bool all) {
+  ait_tune_cases cases = *r->cases;
+  ait_tune_error error;
+  if (!all) cases.count = 1;
+  AIT_TRY(ait_session_reset(r->session));
+  AIT_TRY(ait_tune_check(r->session, &cases, NULL, &error));
+  return error.pass ? AIT_OK : ait_error(AIT_CODE_MISMATCH, "right at first, wrong after more calls: %s", error.reason);
 }
 
 /* After loading: the first call makes what there is to make. Whether it is right is found out later. */
@@ -142,7 +159,9 @@ static ait_status try_candidate(const ait_trial_context *x, const ait_candidate 
   AIT_TRY(open_runner(x, built.model, c->threads, &r));
   out->load_seconds = ait_clock_seconds() - start;
   weigh(&built, &r, out);
+  start = ait_clock_seconds();
   AIT_TRY(ait_tune_check(r.session, x->cases, NULL, &error));
+  double check_seconds = ait_clock_seconds() - start;
   out->worst_error = error.worst;
   out->max_abs = error.max_abs;
   out->snr_db = error.snr_db;
@@ -151,11 +170,13 @@ static ait_status try_candidate(const ait_trial_context *x, const ait_candidate 
   if (!error.pass) return AIT_OK;
   AIT_TRY(ait_session_reset(r.session));
   AIT_TRY(measure(&r, seconds, out));
+  AIT_TRY(check_again(&r, check_seconds < check_again_seconds));
   return AIT_OK; /* the process ends: nothing is released */
 }
 
 static ait_outcome outcome_of(ait_status status) {
   ait_code code = ait_status_code(status);
+  if (code == AIT_CODE_MISMATCH) return AIT_OUTCOME_INVALID;
   return code == AIT_CODE_UNSUPPORTED || code == AIT_CODE_UNAVAILABLE ? AIT_OUTCOME_UNSUPPORTED : AIT_OUTCOME_FAILED;
 }
 
@@ -273,6 +294,7 @@ static void again_child(const job *j, void *out) {
   ait_status status = ait_built_create(j->x, j->candidates[0], &built);
   if (status == AIT_OK) status = open_runner(j->x, built.model, j->candidates[0]->threads, &run);
   if (status == AIT_OK) status = measure(&run, j->seconds, r);
+  if (status == AIT_OK) status = check_again(&run, false);
   r->outcome = status == AIT_OK ? AIT_OUTCOME_VALID : outcome_of(status);
   if (status != AIT_OK) snprintf(r->reason, sizeof r->reason, "%s", ait_status_message(status));
 }
@@ -291,7 +313,14 @@ static ait_status run_trial(const ait_trial_context *x, const ait_candidate *can
 }
 
 ait_status ait_trial_run(const ait_trial_context *x, const ait_candidate *candidate, double seconds, ait_trial_result *out) {
-  return run_trial(x, candidate, seconds, trial_child, out);
+  char why[AIT_REASON_SIZE];
+  AIT_TRY(run_trial(x, candidate, seconds, trial_child, out));
+  if (!ait_conduct_slows(out, why)) return AIT_OK;
+  AIT_TRY(run_trial(x, candidate, seconds, trial_child, out));
+  if (!ait_conduct_slows(out, why)) return AIT_OK;
+  out->outcome = AIT_OUTCOME_INVALID;
+  memcpy(out->reason, why, sizeof why);
+  return AIT_OK;
 }
 
 ait_status ait_trial_again(const ait_trial_context *x, const ait_candidate *candidate, double seconds, ait_trial_result *out) {
@@ -359,14 +388,34 @@ static void shuffle(uint32_t *order, uint32_t count, uint64_t *state) {
   }
 }
 
+/* Were they all the time what they were in their trials? */
+static ait_status judge_conduct(const job *j, const ait_contest *c, runner *r, const ait_growth *growth) {
+  for (uint32_t k = 0; k < j->count; ++k) {
+    *j->at_work = k;
+    AIT_TRY(ait_growth_check(&growth[k], true));
+    AIT_TRY(ait_conduct_check_speed(c, k));
+    AIT_TRY(check_again(&r[k], false));
+  }
+  return AIT_OK;
+}
+
+static ait_status measure_member(runner *r, ait_growth *growth, double *out_seconds, bool *out_clean) {
+  size_t before = ait_conduct_memory();
+  AIT_TRY(ait_stopwatch_measure(&r->watch, out_seconds, out_clean));
+  ait_growth_add(growth, r->watch.inner, (int64_t)ait_conduct_memory() - (int64_t)before);
+  return ait_growth_check(growth, false);
+}
+
 static ait_status contest(const job *j, ait_contest *out) {
   ait_built built[AIT_CONTEST_MAX];
   runner r[AIT_CONTEST_MAX];
+  ait_growth growth[AIT_CONTEST_MAX];
   for (uint32_t k = 0; k < j->count; ++k) {
     *j->at_work = k;
     AIT_TRY(ait_built_create(j->x, j->candidates[k], &built[k]));
     AIT_TRY(open_runner(j->x, built[k].model, j->candidates[k]->threads, &r[k]));
     AIT_TRY(ait_stopwatch_warm_up(&r[k].watch));
+    ait_growth_start(&growth[k]);
   }
   uint32_t order[AIT_CONTEST_MAX];
   uint64_t state = j->x->options->seed;
@@ -381,7 +430,7 @@ static ait_status contest(const job *j, ait_contest *out) {
       uint32_t k = order[i];
       bool one;
       *j->at_work = k;
-      AIT_TRY(ait_stopwatch_measure(&r[k].watch, &times[k], &one));
+      AIT_TRY(measure_member(&r[k], &growth[k], &times[k], &one));
       clean &= one;
     }
     if (!clean && out->dropped < 4 * (out->rounds + 1)) {
@@ -391,7 +440,7 @@ static ait_status contest(const job *j, ait_contest *out) {
     for (uint32_t k = 0; k < j->count; ++k) out->times[k * AIT_CONTEST_ROUNDS + out->rounds] = times[k];
     ++out->rounds;
   } while (out->rounds < AIT_CONTEST_ROUNDS && (ait_clock_seconds() < end || out->rounds < 5));
-  return AIT_OK;
+  return judge_conduct(j, out, r, growth);
 }
 
 static void contest_child(const job *j, void *out) {

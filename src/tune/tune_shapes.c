@@ -19,6 +19,8 @@ static ait_status call(void *ctx) {
   return ait_session_run(l->session, l->item->inputs, l->item->input_count, l->outputs, l->output_count);
 }
 
+static double transport(void *ctx) { return ait_session_transport_seconds(((const lane *)ctx)->session); }
+
 typedef struct work {
   const ait_tuner *t;
   const ait_shapes *shapes;
@@ -33,7 +35,7 @@ static ait_status open_lane(const work *w, uint32_t member, lane *l) {
   ait_session_options_init(&so);
   so.threads = c->threads;
   if (!built) return AIT_OOM();
-  *l = (lane){.output_count = w->t->cases.output_count, .watch = {call, l, 1, 1}};
+  *l = (lane){.output_count = w->t->cases.output_count, .watch = {call, l, 1, 1, transport}};
   l->outputs = ait_alloc_zero(ait_allocator_default(), (l->output_count + 1) * sizeof *l->outputs, _Alignof(ait_value));
   if (!l->outputs) return AIT_OOM();
   AIT_TRY(ait_built_create(&w->t->x, c, built));

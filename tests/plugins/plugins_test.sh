@@ -1,0 +1,134 @@
+#!/bin/sh
+# Tuning with plugins: plugins_test.sh AIT PLUGIN-FOLDER DATA twins|buckets. Plugins are examples/backend_plugin and what stands beside this script.
+set -u
+ait=$1 plugins=$2 model=$3/models/rows/rows.onnx part=$4
+work=$(mktemp -d "${TMPDIR:-/tmp}/ait-plugins.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+bad=0
+python() { PATH="$PATH" python3 "$@"; }
+
+fail() {
+  echo "FAILED: $*"
+  bad=1
+}
+
+# Every bad plugin is in one contest with good ones: each is out, for its own reason, the run finishes, and a good one wins.
+twins() {
+  names="lying lying_elsewhere lying_again lying_later drifting slowing crashing hanging leaking"
+  set -- --plugin "$plugins/rows.so"
+  list=rows
+  for name in $names; do
+    set -- "$@" --plugin "$plugins/twin_$name.so"
+    list=$list,twin_$name
+  done
+  "$ait" tune "$model" --random 1 --size batch=64 --threads 1 --budget 25s --trial-limit 3 --record r.db --regions whole -q --backends "$list" "$@" \
+    -o out.ait --json=report.json >table.txt 2>errors.txt || { cat errors.txt table.txt; fail "tune ended with $?"; }
+  python - $names <<'PYTHON' || bad=1
+import json, sys
+report = json.load(open("report.json"))
+rows = {c["backend"]: c for c in report["candidates"]}
+want = {
+    "lying": ("wrong", "outside tolerance"),
+    "lying_elsewhere": ("wrong", "outside tolerance"),
+    "lying_again": ("wrong", "a second call with the same inputs gives other values"),
+    "lying_later": ("wrong", "wrong after more calls"),
+    "drifting": ("wrong", "wrong after more calls"),
+    "slowing": ("wrong", "it slows down"),
+    "crashing": ("crashed", "Segmentation fault"),
+    "hanging": ("timed out", "took more than 3 s"),
+    "leaking": ("wrong", "it leaks"),
+}
+bad = 0
+for name in sys.argv[1:]:
+    c = rows["twin_" + name]
+    outcome, reason = want[name]
+    if c["won"]:
+        bad = print(f"FAILED: {name} won") or 1
+    elif c["outcome"] != outcome or reason not in c["reason"]:
+        bad = print(f"FAILED: {name}: {c['outcome']}: {c['reason']}") or 1
+if report["winner"].split()[0] not in ("rows", "eager"):
+    bad = print("FAILED: the winner is", report["winner"]) or 1
+if rows["rows"]["outcome"] != "valid":
+    bad = print("FAILED: rows:", rows["rows"]["outcome"], rows["rows"]["reason"]) or 1
+sys.exit(bad or 0)
+PYTHON
+  # Another build of a plugin is another plugin for the record, whatever version it says it has.
+  "$ait" tune "$model" --random 1 --size batch=64 --threads 1 --budget 2s --record s.db -q --backends rows --plugin "$plugins/rows.so" -o a.ait 2>first >/dev/null
+  "$ait" tune "$model" --random 1 --size batch=64 --threads 1 --budget 2s --record s.db --backends rows --plugin "$plugins/rows.so" -o b.ait >/dev/null 2>second
+  grep -q '^rows threads=1: .*(from the record)' second || fail "an unchanged plugin was measured again"
+  cp "$plugins/rows.so" rows.so && printf x >>rows.so
+  "$ait" tune "$model" --random 1 --size batch=64 --threads 1 --budget 2s --record s.db --backends rows --plugin ./rows.so -o c.ait >/dev/null 2>third
+  grep -q '^rows threads=1: ' third || fail "the changed plugin was not tried"
+  grep -q '^rows threads=1: .*(from the record)' third && fail "trials of another build of the plugin were believed"
+  # A file that a plugin made runs with it; without it on the portable graph, with the same answers, and says so.
+  "$ait" tune "$model" --random 1 --size batch=64 --threads 1 --budget 1s --record none -q --strategy one-backend --backends rows --plugin "$plugins/rows.so" -o d.ait >/dev/null || fail "one-backend"
+  "$ait" run d.ait --random 2 --size batch=9 --plugin "$plugins/rows.so" -o with.npz | grep -q 'on rows$' || fail "the plan of the plugin does not run"
+  "$ait" run d.ait --random 2 --size batch=9 -o without.npz | grep -q 'on reference$' || fail "the portable graph does not run"
+  "$ait" report d.ait | grep -q "backend 'rows' is not here" || fail "the report does not say why"
+  cmp with.npz without.npz || fail "answers differ"
+}
+
+# Two backends that are slow in one half of the sizes each: the file gets a plan for both, and calls go to the right one.
+buckets() {
+  set -- --plugin "$plugins/steps_small.so" --plugin "$plugins/steps_large.so"
+  "$ait" tune "$model" --random 1 --size batch=64 --threads 1 --budget 4s --record r.db -q --regions whole --backends small,large "$@" --buckets batch=4,8,100 \
+    -o out.ait --json=report.json >table.txt 2>errors.txt || { cat errors.txt; fail "tune"; }
+  python - <<'PYTHON' || bad=1
+import json, sys
+report = json.load(open("report.json"))
+shapes = report["shapes"]
+bad = 0
+if report["winner"] != "large threads=1":
+    bad = print("FAILED: winner", report["winner"]) or 1
+got = [(b["sizes"], b["winner"], b["own_plan"]) for b in shapes["buckets"]]
+want = [("batch 4 to 22", "small threads=1", True), ("batch 23 to 100", "large threads=1", False)]
+if got != want:
+    bad = print("FAILED: buckets", got, json.dumps(shapes)) or 1
+d = shapes["dimensions"]
+if not d[1]["fixed"] or d[0]["fixed"] or d[0]["seen"] != [64]:
+    bad = print("FAILED: dimensions", d) or 1
+sys.exit(bad or 0)
+PYTHON
+  grep -q 'batch 4 to 22: small threads=1, a plan of its own' table.txt || fail "the table does not tell of the bucket"
+  # at, inside and outside each box, against the reference
+  for size in 0 1 3 4 5 16 22 23 64 100 101 300; do
+    case $size in
+      4 | 5 | 16 | 22) box='batch 4 to 22' on=small ;;
+      23 | 64 | 100) box='batch 23 to 100' on=large ;;
+      *) box='' on=large ;;
+    esac
+    "$ait" run "$model" --random 3 --size batch=$size -o want.npz >/dev/null || fail "reference at $size"
+    "$ait" run out.ait "$@" --random 3 --size batch=$size -o got.npz --json=run.json >/dev/null || fail "run at $size"
+    cmp want.npz got.npz || fail "answers differ at $size"
+    python - "$box" $on <<'PYTHON' || fail "at size $size"
+import json, sys
+for b in json.load(open("run.json"))["buckets"]:
+    if b["runs"] != (1 if b["sizes"] == sys.argv[1] else 0) or (b["runs"] and b["backend"] != sys.argv[2]):
+        sys.exit(str(b))
+PYTHON
+  done
+  "$ait" run out.ait "$@" --random 3 --size batch=300 --repeat 5 --profile | grep -q 'others, not tuned for *5 ' || fail "unseen sizes are not counted"
+  "$ait" bench out.ait "$@" --random 3 --size batch=4 --min-time 0.1 | grep -q '^batch 4 to 22  *[1-9]' || fail "bench does not count"
+  # Without the plugin of the bucket: the plan for all sizes, and it is told of.
+  "$ait" run out.ait --plugin "$plugins/steps_large.so" --random 3 --size batch=4 -o got.npz --json=run.json >/dev/null || fail "without small"
+  grep -q "cannot be loaded: backend 'small' is not here" run.json || fail "a missing bucket is not told of"
+  # Decided again from the record, bit for bit.
+  "$ait" tune "$model" --random 1 --size batch=64 --threads 1 --budget 4s --record r.db -q --regions whole --backends small,large "$@" --buckets batch=4,8,100 \
+    --from-record -o again.ait >/dev/null 2>errors.txt || { cat errors.txt; fail "from the record"; }
+  cmp out.ait again.ait || fail "another file from the same record"
+  # What makes no sense is refused by its name.
+  refuse() {
+    "$ait" tune "$model" --random 1 --size batch=64 --budget 1s --record none -q -o no.ait --buckets "$1" >/dev/null 2>errors.txt
+    code=$?
+    if [ $code -ne 3 ] || ! grep -q -- "$2" errors.txt; then fail "--buckets $1: $code: $(cat errors.txt)"; fi
+  }
+  refuse rows=4 "no size 'rows'"
+  refuse x.1=4 "dimension 1 of input 'x' is fixed at 256 by export"
+  refuse batch "like batch=1,8,64"
+  refuse batch=-1 "outside the model's range"
+}
+
+$part
+[ $bad -eq 0 ] && echo "$part: passed"
+exit $bad
