@@ -103,7 +103,7 @@ if(TARGET ait_cli)
   foreach(part twins buckets)
     add_test(NAME plugins/${part} COMMAND ${PROJECT_SOURCE_DIR}/tests/plugins/plugins_test.sh $<TARGET_FILE:ait_cli> ${CMAKE_BINARY_DIR}/tests
                                           ${PROJECT_SOURCE_DIR}/tests/data ${part})
-    set_tests_properties(plugins/${part} PROPERTIES TIMEOUT 300)
+    set_tests_properties(plugins/${part} PROPERTIES TIMEOUT 300 LABELS slow RUN_SERIAL TRUE) # times are compared
   endforeach()
   add_dependencies(ait_tests example_custom_op example_custom_op_plugin test_plugin_backend test_plugin_scale)
   add_test(NAME custom_op COMMAND ${PROJECT_SOURCE_DIR}/tests/cli/custom_op_test.sh $<TARGET_FILE:ait_cli> $<TARGET_FILE:example_custom_op>

@@ -34,6 +34,7 @@ typedef struct ait_trial_result {
   double joules;      /* of one call, all that ran on the machine; negative: not known */
   uint64_t plan_hash; /* equal plans have equal ones; 0: a backend does not promise that its blob says all */
   uint32_t dropped;   /* measurements in which the thread was descheduled */
+  double slowdown;    /* from the first measurements to the last (conduct.h) */
   uint32_t sample_count;
   double samples[AIT_TRIAL_SAMPLES]; /* seconds of one call */
 } ait_trial_result;

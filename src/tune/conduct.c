@@ -68,42 +68,25 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static double middle(double *values, uint32_t count) {
-  qsort(values, count, sizeof *values, by_value);
-  return values[count / 2];
+void ait_pace_add(ait_pace *p, double seconds) {
+  if (p->count < AIT_PACE_FIRST) p->first[p->count] = seconds;
+  p->last[p->count++ % AIT_PACE_LAST] = seconds;
 }
 
-bool ait_conduct_slows(const ait_trial_result *r, char out_why[AIT_REASON_SIZE]) {
-  double begin[AIT_TRIAL_SAMPLES / 4], end[AIT_TRIAL_SAMPLES / 4];
-  uint32_t quarter = r->sample_count / 4;
-  if (r->outcome != AIT_OUTCOME_VALID || quarter < 5) return false;
-  memcpy(begin, r->samples, quarter * sizeof *begin);
-  memcpy(end, &r->samples[r->sample_count - quarter], quarter * sizeof *end);
-  double first = middle(begin, quarter), last = middle(end, quarter);
-  snprintf(out_why, AIT_REASON_SIZE,
-           "it slows down: a call took %.3g us at first and %.3g us at the end of its trial, and so again in another process", first * 1e6,
-           last * 1e6);
-  return last > 2 * first;
+double ait_pace_slowdown(const ait_pace *p) {
+  double first[AIT_PACE_FIRST], fastest = p->last[0];
+  if (p->count < 16) return 1;
+  memcpy(first, p->first, sizeof first);
+  qsort(first, AIT_PACE_FIRST, sizeof *first, by_value);
+  for (uint32_t i = 1; i < AIT_PACE_LAST; ++i) fastest = p->last[i] < fastest ? p->last[i] : fastest;
+  return first[AIT_PACE_FIRST / 2] > 0 ? fastest / first[AIT_PACE_FIRST / 2] : 1;
 }
 
-/* Of rounds [begin, end): the median of the member's time over the geometric mean of the others', which knows nothing of a machine that
- * becomes slower for all. */
-static double against_others(const ait_contest *c, uint32_t k, uint32_t begin, uint32_t end) {
-  double ratios[AIT_CONTEST_ROUNDS];
-  for (uint32_t r = begin; r < end; ++r) {
-    double sum = 0;
-    for (uint32_t j = 0; j < c->count; ++j)
-      if (j != k) sum += log(c->times[j * AIT_CONTEST_ROUNDS + r]);
-    ratios[r - begin] = c->times[k * AIT_CONTEST_ROUNDS + r] / exp(sum / (c->count - 1));
-  }
-  return middle(ratios, end - begin);
-}
-
-ait_status ait_conduct_check_speed(const ait_contest *c, uint32_t k) {
-  uint32_t quarter = c->rounds / 4;
-  if (c->count < 2 || quarter < 5) return AIT_OK;
-  double first = against_others(c, k, 0, quarter), last = against_others(c, k, c->rounds - quarter, c->rounds);
-  if (!(last > 2 * first)) return AIT_OK;
-  return ait_error(AIT_CODE_MISMATCH, "it slows down: %.1f times slower than the others at the end of %u rounds, %.2f times at their begin",
-                   last, c->rounds, first);
+/* Against the geometric mean of the others: a machine that becomes slower does so for all. */
+ait_status ait_pace_check(const ait_pace *paces, uint32_t count, uint32_t k) {
+  double others = 0, own = ait_pace_slowdown(&paces[k]);
+  for (uint32_t j = 0; j < count; ++j)
+    if (j != k) others += log(ait_pace_slowdown(&paces[j]));
+  if (count < 2 || !(own > AIT_PACE_LIMIT * exp(others / (count - 1)))) return AIT_OK;
+  return ait_error(AIT_CODE_MISMATCH, "it slows down: its calls took %.1f times as long at the end as at the begin", own);
 }

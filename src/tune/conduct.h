@@ -24,11 +24,20 @@ void ait_growth_look(ait_growth *g, uint64_t calls);
 /* Errors: mismatch, "it leaks: …": it grew by much; at the end of all calls: by something, and did not stop. */
 ait_status ait_growth_check(const ait_growth *g, bool end) AIT_MUST_USE;
 
-/* Did the samples of a trial become slower from the first to the last quarter? A busy machine can do that, too: believe it the second time.
- * *out_why says how much. */
-bool ait_conduct_slows(const ait_trial_result *trial, char out_why[AIT_REASON_SIZE]);
-/* Did member k become slower than the others from the first to the last quarter of the rounds? times as in ait_contest. Errors: mismatch.
- */
-ait_status ait_conduct_check_speed(const ait_contest *contest, uint32_t k) AIT_MUST_USE;
+/* Times of one call, of measurements in their order: also of those that do not count because the thread was descheduled. For these are the
+ * longest ones, and what slows down would be hidden by leaving them out. */
+enum { AIT_PACE_FIRST = 8, AIT_PACE_LAST = 5 };
+typedef struct ait_pace {
+  uint32_t count;
+  double first[AIT_PACE_FIRST], last[AIT_PACE_LAST];
+} ait_pace;
+void ait_pace_add(ait_pace *pace, double seconds);
+/* The fastest of the last measurements over the median of the first ones: what a busy machine does is mostly not in it. 1 when there are
+ * too few. */
+double ait_pace_slowdown(const ait_pace *pace);
+/* More than this is no noise, when it comes again in another process, or when the others in the same process have it not. */
+#define AIT_PACE_LIMIT 2.0
+/* Errors: mismatch when member k slowed down against the others. */
+ait_status ait_pace_check(const ait_pace *paces, uint32_t count, uint32_t k) AIT_MUST_USE;
 
 #endif

@@ -54,37 +54,40 @@ static void test_memory(void **state) {
   free((void *)(uintptr_t)p);
 }
 
-static void test_slowing(void **state) {
+static ait_pace pace_of(uint32_t count, double from, double to, bool noise) {
+  ait_pace p = {0};
+  for (uint32_t i = 0; i < count; ++i) ait_pace_add(&p, (from + (to - from) * i / count) * (noise && i % 3 ? 20 : 1));
+  return p;
+}
+
+static void test_pace(void **state) {
   AIT_UNUSED(state);
-  char why[AIT_REASON_SIZE];
-  ait_trial_result r = {.outcome = AIT_OUTCOME_VALID, .sample_count = 100};
-  for (uint32_t i = 0; i < 100; ++i) r.samples[i] = 1e-3 * (1 + 0.05 * i);
-  assert_true(ait_conduct_slows(&r, why));
-  r.sample_count = 16; /* too few to tell */
-  assert_false(ait_conduct_slows(&r, why));
-  r.sample_count = 100;
-  for (uint32_t i = 0; i < 100; ++i) r.samples[i] = i % 7 ? 1e-3 : 9e-3;
-  assert_false(ait_conduct_slows(&r, why));
+  ait_pace p = pace_of(100, 1, 5, false);
+  assert_true(ait_pace_slowdown(&p) > 4);
+  p = pace_of(15, 1, 5, false); /* too few to tell */
+  assert_true(ait_pace_slowdown(&p) == 1);
+  p = pace_of(100, 1, 1, true); /* two of three measurements disturbed */
+  assert_true(ait_pace_slowdown(&p) <= 1);
+  p = pace_of(100, 5, 1, false);
+  assert_true(ait_pace_slowdown(&p) < 1);
 }
 
 /* A machine that becomes slower is no member's fault. */
-static void test_contest(void **state) {
+static void test_pace_of_members(void **state) {
   AIT_UNUSED(state);
-  static ait_contest c;
-  c = (ait_contest){.count = 3, .rounds = 80};
-  for (uint32_t r = 0; r < 80; ++r)
-    for (uint32_t k = 0; k < 3; ++k) c.times[k * AIT_CONTEST_ROUNDS + r] = (k + 1) * (r < 40 ? 1e-3 : 5e-3);
-  for (uint32_t k = 0; k < 3; ++k) assert_null(ait_conduct_check_speed(&c, k));
-  for (uint32_t r = 0; r < 80; ++r) c.times[AIT_CONTEST_ROUNDS + r] *= 1 + 0.1 * r;
-  ait_status status = ait_conduct_check_speed(&c, 1);
+  ait_pace p[3] = {pace_of(80, 1, 5, false), pace_of(80, 2, 10, false), pace_of(80, 3, 15, false)};
+  for (uint32_t k = 0; k < 3; ++k) assert_null(ait_pace_check(p, 3, k));
+  p[1] = pace_of(80, 2, 30, false);
+  ait_status status = ait_pace_check(p, 3, 1);
   assert_int_equal(ait_status_code(status), AIT_CODE_MISMATCH);
   ait_status_free(status);
-  assert_null(ait_conduct_check_speed(&c, 0));
-  assert_null(ait_conduct_check_speed(&c, 2));
+  assert_null(ait_pace_check(p, 3, 0));
+  assert_null(ait_pace_check(p, 3, 2));
+  assert_null(ait_pace_check(&p[1], 1, 0)); /* alone there is nothing to compare with */
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_growth), cmocka_unit_test(test_memory), cmocka_unit_test(test_slowing),
-                                     cmocka_unit_test(test_contest)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_growth), cmocka_unit_test(test_memory), cmocka_unit_test(test_pace),
+                                     cmocka_unit_test(test_pace_of_members)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

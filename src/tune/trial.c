@@ -77,6 +77,7 @@ static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
   ait_energy before, after;
   uint64_t calls = 0;
   ait_growth growth;
+  ait_pace pace = {0};
   AIT_TRY(ait_stopwatch_warm_up(&r->watch));
   ait_growth_start(&growth);
   double end = ait_clock_seconds() + seconds, carried = transport(r);
@@ -89,6 +90,7 @@ static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
       out->samples[out->sample_count++] = t; /* a busy machine: better noisy than nothing */
     else ++out->dropped;
     calls += r->watch.inner;
+    ait_pace_add(&pace, t);
     ait_growth_look(&growth, r->watch.inner);
     AIT_TRY(ait_growth_check(&growth, false));
   } while (out->sample_count < AIT_TRIAL_SAMPLES && (ait_clock_seconds() < end || out->sample_count == 0));
@@ -96,6 +98,7 @@ static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
   ait_energy_read("", &after);
   double joules = ait_energy_between(&before, &after);
   out->joules = joules < 0 ? -1 : joules / (double)calls;
+  out->slowdown = ait_pace_slowdown(&pace);
   return ait_growth_check(&growth, true);
 }
 
@@ -312,19 +315,25 @@ static ait_status run_trial(const ait_trial_context *x, const ait_candidate *can
   return AIT_OK;
 }
 
-ait_status ait_trial_run(const ait_trial_context *x, const ait_candidate *candidate, double seconds, ait_trial_result *out) {
-  char why[AIT_REASON_SIZE];
-  AIT_TRY(run_trial(x, candidate, seconds, trial_child, out));
-  if (!ait_conduct_slows(out, why)) return AIT_OK;
-  AIT_TRY(run_trial(x, candidate, seconds, trial_child, out));
-  if (!ait_conduct_slows(out, why)) return AIT_OK;
+/* One that slows down twice is out. */
+static ait_status run_steady(const ait_trial_context *x, const ait_candidate *candidate, double seconds,
+                             void (*run)(const job *j, void *out), ait_trial_result *out) {
+  for (int k = 0; k < 2; ++k) {
+    AIT_TRY(run_trial(x, candidate, seconds, run, out));
+    if (out->outcome != AIT_OUTCOME_VALID || out->slowdown <= AIT_PACE_LIMIT) return AIT_OK;
+  }
   out->outcome = AIT_OUTCOME_INVALID;
-  memcpy(out->reason, why, sizeof why);
+  snprintf(out->reason, sizeof out->reason, "it slows down: its calls took %.1f times as long at the end as at the begin, and so again",
+           out->slowdown);
   return AIT_OK;
 }
 
+ait_status ait_trial_run(const ait_trial_context *x, const ait_candidate *candidate, double seconds, ait_trial_result *out) {
+  return run_steady(x, candidate, seconds, trial_child, out);
+}
+
 ait_status ait_trial_again(const ait_trial_context *x, const ait_candidate *candidate, double seconds, ait_trial_result *out) {
-  return run_trial(x, candidate, seconds, again_child, out);
+  return run_steady(x, candidate, seconds, again_child, out);
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------------------------*/
@@ -389,11 +398,11 @@ static void shuffle(uint32_t *order, uint32_t count, uint64_t *state) {
 }
 
 /* Were they all the time what they were in their trials? */
-static ait_status judge_conduct(const job *j, const ait_contest *c, runner *r, const ait_growth *growth) {
+static ait_status judge_conduct(const job *j, runner *r, const ait_growth *growth, const ait_pace *paces) {
   for (uint32_t k = 0; k < j->count; ++k) {
     *j->at_work = k;
     AIT_TRY(ait_growth_check(&growth[k], true));
-    AIT_TRY(ait_conduct_check_speed(c, k));
+    AIT_TRY(ait_pace_check(paces, j->count, k));
     AIT_TRY(check_again(&r[k], false));
   }
   return AIT_OK;
@@ -410,6 +419,7 @@ static ait_status contest(const job *j, ait_contest *out) {
   ait_built built[AIT_CONTEST_MAX];
   runner r[AIT_CONTEST_MAX];
   ait_growth growth[AIT_CONTEST_MAX];
+  ait_pace paces[AIT_CONTEST_MAX] = {0};
   for (uint32_t k = 0; k < j->count; ++k) {
     *j->at_work = k;
     AIT_TRY(ait_built_create(j->x, j->candidates[k], &built[k]));
@@ -431,6 +441,7 @@ static ait_status contest(const job *j, ait_contest *out) {
       bool one;
       *j->at_work = k;
       AIT_TRY(measure_member(&r[k], &growth[k], &times[k], &one));
+      ait_pace_add(&paces[k], times[k]);
       clean &= one;
     }
     if (!clean && out->dropped < 4 * (out->rounds + 1)) {
@@ -440,7 +451,7 @@ static ait_status contest(const job *j, ait_contest *out) {
     for (uint32_t k = 0; k < j->count; ++k) out->times[k * AIT_CONTEST_ROUNDS + out->rounds] = times[k];
     ++out->rounds;
   } while (out->rounds < AIT_CONTEST_ROUNDS && (ait_clock_seconds() < end || out->rounds < 5));
-  return judge_conduct(j, out, r, growth);
+  return judge_conduct(j, r, growth, paces);
 }
 
 static void contest_child(const job *j, void *out) {

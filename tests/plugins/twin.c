@@ -35,7 +35,7 @@ static ait_status twin_lying(void *in, const ait_run_context *c, long calls) { /
 static ait_status twin_lying_elsewhere(void *in, const ait_run_context *c, long calls) { /* right at the samples' size only */
   (void)calls;
   ait_status status = rows_run(in, c);
-  if (!status && row_count(c) != 64 && row_count(c)) answers(c)[0] += 1;
+  if (!status && row_count(c) != 16 && row_count(c)) answers(c)[0] += 1;
   return status;
 }
 
@@ -62,7 +62,7 @@ static ait_status twin_drifting(void *in, const ait_run_context *c, long calls) 
 
 static ait_status twin_slowing(void *in, const ait_run_context *c, long calls) { /* fast as long as it is tried, slow when it is used */
   ait_status status = rows_run(in, c);
-  if (calls > 100) spend(5e-7 * (double)(calls - 100));
+  if (calls > 1500) spend(1e-7 * (double)(calls - 1500));
   return status;
 }
 
