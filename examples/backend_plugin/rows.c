@@ -10,7 +10,7 @@
 
 /* begin blob */
 /* What compile() makes and load() reads. Little-endian, no pointers; a version of its own, since files outlive plugins. */
-enum { ROWS_VERSION = 1, MAX_OPS = 32 };
+enum { ROWS_VERSION = 1, MAX_OPS = 512 };
 typedef enum rows_kind { ROWS_MUL, ROWS_ADD, ROWS_RELU } rows_kind;
 
 typedef struct rows_header {

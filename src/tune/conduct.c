@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- memory
- * ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- memory -------------------------------------------------------------------------------------------------------------------------*/
 static const size_t megabyte = 1u << 20;
 
 /* Sanitizers keep what was freed, so that an honest candidate seems to grow. */
@@ -61,8 +60,7 @@ ait_status ait_growth_check(const ait_growth *g, bool end) {
                    (double)g->grown / (double)megabyte, (unsigned long long)g->calls);
 }
 
-/* ---- speed
- * -----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- speed --------------------------------------------------------------------------------------------------------------------------*/
 static int by_value(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -87,6 +85,6 @@ ait_status ait_pace_check(const ait_pace *paces, uint32_t count, uint32_t k) {
   double others = 0, own = ait_pace_slowdown(&paces[k]);
   for (uint32_t j = 0; j < count; ++j)
     if (j != k) others += log(ait_pace_slowdown(&paces[j]));
-  if (count < 2 || !(own > AIT_PACE_LIMIT * exp(others / (count - 1)))) return AIT_OK;
+  if (count < 2 || !(own > AIT_PACE_LIMIT * fmax(1, exp(others / (count - 1))))) return AIT_OK;
   return ait_error(AIT_CODE_MISMATCH, "it slows down: its calls took %.1f times as long at the end as at the begin", own);
 }

@@ -83,6 +83,9 @@ static void test_pace_of_members(void **state) {
   ait_status_free(status);
   assert_null(ait_pace_check(p, 3, 0));
   assert_null(ait_pace_check(p, 3, 2));
+  p[1] = pace_of(80, 2, 2, false);
+  p[0] = p[2] = pace_of(80, 5, 1, false); /* the others became faster */
+  assert_null(ait_pace_check(p, 3, 1));
   assert_null(ait_pace_check(&p[1], 1, 0)); /* alone there is nothing to compare with */
 }
 

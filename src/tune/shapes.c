@@ -101,8 +101,7 @@ void ait_shape_requests_at(const ait_shape_requests *requests, uint32_t index, i
   }
 }
 
-/* ---- points
- * ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- points -------------------------------------------------------------------------------------------------------------------------*/
 static bool same_size(const ait_shapes *s, const ait_shape_point *a, const ait_shape_point *b) {
   return memcmp(a->size, b->size, s->axis_count * sizeof *a->size) == 0;
 }
@@ -147,9 +146,9 @@ ait_status ait_shapes_points(const ait_region *region, const ait_tune_cases *cas
   return status;
 }
 
-/* ---- members
- * ---------------------------------------------------------------------------------------------------------------------------*/
-static bool may_take_part(const ait_candidate *c) { return c->median > 0 && !c->baseline && !c->barred; }
+/* ---- members ------------------------------------------------------------------------------------------------------------------------*/
+/* Also who may not win at the sizes of the samples. */
+static bool may_take_part(const ait_candidate *c) { return c->median > 0 && !c->baseline; }
 
 static bool is_member(const ait_shapes *s, int32_t candidate) {
   bool found = false;
@@ -181,8 +180,7 @@ void ait_shapes_members(const ait_candidates *list, int32_t winner, ait_shapes *
       s->members[s->member_count++] = next;
 }
 
-/* ---- winners
- * ---------------------------------------------------------------------------------------------------------------------------*/
+/* ---- winners ------------------------------------------------------------------------------------------------------------------------*/
 static void decide_point(ait_shapes *s, uint32_t index, uint32_t before) {
   ait_shape_point *p = &s->points[index];
   double scratch[AIT_SHAPE_ROUNDS];
@@ -207,8 +205,7 @@ void ait_shapes_decide(ait_shapes *s) {
   for (uint32_t i = 0; s->measured && i < s->point_count; ++i) decide_point(s, i, i ? s->points[i - 1].winner : 0);
 }
 
-/* ---- boxes
- * -----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- boxes --------------------------------------------------------------------------------------------------------------------------*/
 /* The last size that belongs to `low` when `high` is measured, too. */
 static int64_t half_way(int64_t low, int64_t high) {
   int64_t middle = low > 0 ? (int64_t)sqrt((double)low * (double)high) : 0;

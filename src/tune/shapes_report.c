@@ -5,8 +5,7 @@ static const char *name_of(const ait_candidates *list, const ait_shapes *s, uint
   return list->items[s->members[member]].name;
 }
 
-/* ---- dimensions
- * ------------------------------------------------------------------------------------------------------------------------*/
+/* ---- dimensions ---------------------------------------------------------------------------------------------------------------------*/
 /* Sizes that the samples have there, each once. */
 static void put_seen(ait_text *t, const ait_tune_cases *cases, int32_t input, int32_t dim) {
   int64_t seen[AIT_SHAPE_POINTS];
@@ -68,8 +67,7 @@ static ait_status put_dimensions(ait_text *t, const ait_trial_context *x) {
   return status;
 }
 
-/* ---- points and buckets
- * ----------------------------------------------------------------------------------------------------------------*/
+/* ---- points and buckets -------------------------------------------------------------------------------------------------------------*/
 static void put_member(ait_text *t, const ait_candidates *list, const ait_shapes *s, const ait_shape_point *p, uint32_t member) {
   bool first = true;
   ait_text_printf(t, "%s{", member ? ", " : "");

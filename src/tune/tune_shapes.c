@@ -3,8 +3,7 @@
 #include "tune/tuner.h"
 #include <stdio.h>
 
-/* ---- measuring (in a child)
- * ------------------------------------------------------------------------------------------------------------*/
+/* ---- measuring (in a child) ---------------------------------------------------------------------------------------------------------*/
 typedef struct lane {
   ait_session *session;
   const ait_tune_case *item;
@@ -82,8 +81,7 @@ static void measure_child(void *ctx, void *out) {
   snprintf(times->reason, sizeof times->reason, "%s", ait_status_message(status));
 }
 
-/* ---- the stage
- * -------------------------------------------------------------------------------------------------------------------------*/
+/* ---- the stage ----------------------------------------------------------------------------------------------------------------------*/
 /* A record may come from elsewhere. */
 static bool is_plausible(const ait_shape_times *times, const ait_shapes *s) {
   bool good = !times->failed && times->points == s->point_count && times->members == s->member_count;

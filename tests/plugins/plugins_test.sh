@@ -22,7 +22,7 @@ twins() {
     set -- "$@" --plugin "$plugins/twin_$name.so"
     list=$list,twin_$name
   done
-  "$ait" tune "$model" --random 1 --size batch=16 --threads 1 --budget 25s --trial-limit 3 --record r.db --regions whole -q --backends "$list" "$@" \
+  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 25s --trial-limit 3 --record r.db --regions whole -q --backends "$list" "$@" \
     -o out.ait --json=report.json >table.txt 2>errors.txt || { cat errors.txt table.txt; fail "tune ended with $?"; }
   python - $names <<'PYTHON' || bad=1
 import json, sys
@@ -57,15 +57,15 @@ if rows["rows"]["outcome"] != "valid":
 sys.exit(bad or 0)
 PYTHON
   # Another build of a plugin is another plugin for the record, whatever version it says it has.
-  "$ait" tune "$model" --random 1 --size batch=16 --threads 1 --budget 2s --record s.db -q --backends rows --plugin "$plugins/rows.so" -o a.ait 2>first >/dev/null
-  "$ait" tune "$model" --random 1 --size batch=16 --threads 1 --budget 2s --record s.db --backends rows --plugin "$plugins/rows.so" -o b.ait >/dev/null 2>second
+  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 2s --record s.db -q --backends rows --plugin "$plugins/rows.so" -o a.ait 2>first >/dev/null
+  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 2s --record s.db --backends rows --plugin "$plugins/rows.so" -o b.ait >/dev/null 2>second
   grep -q '^rows threads=1: .*(from the record)' second || fail "an unchanged plugin was measured again"
   cp "$plugins/rows.so" rows.so && printf x >>rows.so
-  "$ait" tune "$model" --random 1 --size batch=16 --threads 1 --budget 2s --record s.db --backends rows --plugin ./rows.so -o c.ait >/dev/null 2>third
+  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 2s --record s.db --backends rows --plugin ./rows.so -o c.ait >/dev/null 2>third
   grep -q '^rows threads=1: ' third || fail "the changed plugin was not tried"
   grep -q '^rows threads=1: .*(from the record)' third && fail "trials of another build of the plugin were believed"
   # A file that a plugin made runs with it; without it on the portable graph, with the same answers, and says so.
-  "$ait" tune "$model" --random 1 --size batch=16 --threads 1 --budget 1s --record none -q --strategy one-backend --backends rows --plugin "$plugins/rows.so" -o d.ait >/dev/null || fail "one-backend"
+  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 1s --record none -q --strategy one-backend --backends rows --plugin "$plugins/rows.so" -o d.ait >/dev/null || fail "one-backend"
   "$ait" run d.ait --random 2 --size batch=9 --plugin "$plugins/rows.so" -o with.npz | grep -q 'on rows$' || fail "the plan of the plugin does not run"
   "$ait" run d.ait --random 2 --size batch=9 -o without.npz | grep -q 'on reference$' || fail "the portable graph does not run"
   "$ait" report d.ait | grep -q "backend 'rows' is not here" || fail "the report does not say why"
@@ -75,7 +75,7 @@ PYTHON
 # Two backends that are slow in one half of the sizes each: the file gets a plan for both, and calls go to the right one.
 buckets() {
   set -- --plugin "$plugins/steps_small.so" --plugin "$plugins/steps_large.so"
-  "$ait" tune "$model" --random 1 --size batch=16 --threads 1 --budget 4s --record r.db -q --regions whole --backends small,large "$@" --buckets batch=2,4,30 \
+  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 4s --record r.db -q --regions whole --backends small,large "$@" --buckets batch=1,2,8 \
     -o out.ait --json=report.json >table.txt 2>errors.txt || { cat errors.txt; fail "tune"; }
   python - <<'PYTHON' || bad=1
 import json, sys
@@ -85,20 +85,20 @@ bad = 0
 if report["winner"] != "large threads=1":
     bad = print("FAILED: winner", report["winner"]) or 1
 got = [(b["sizes"], b["winner"], b["own_plan"]) for b in shapes["buckets"]]
-want = [("batch 2 to 8", "small threads=1", True), ("batch 9 to 30", "large threads=1", False)]
+want = [("batch 1 to 2", "small threads=1", True), ("batch 3 to 8", "large threads=1", False)]
 if got != want:
     bad = print("FAILED: buckets", got, json.dumps(shapes)) or 1
 d = shapes["dimensions"]
-if not d[1]["fixed"] or d[0]["fixed"] or d[0]["seen"] != [16]:
+if not d[1]["fixed"] or d[0]["fixed"] or d[0]["seen"] != [4]:
     bad = print("FAILED: dimensions", d) or 1
 sys.exit(bad or 0)
 PYTHON
-  grep -q 'batch 2 to 8: small threads=1, a plan of its own' table.txt || fail "the table does not tell of the bucket"
+  grep -q 'batch 1 to 2: small threads=1, a plan of its own' table.txt || fail "the table does not tell of the bucket"
   # at, inside and outside each box, against the reference
-  for size in 0 1 2 3 7 8 9 16 30 31 300; do
+  for size in 0 1 2 3 4 7 8 9 300; do
     case $size in
-      2 | 3 | 7 | 8) box='batch 2 to 8' on=small ;;
-      9 | 16 | 30) box='batch 9 to 30' on=large ;;
+      1 | 2) box='batch 1 to 2' on=small ;;
+      3 | 4 | 7 | 8) box='batch 3 to 8' on=large ;;
       *) box='' on=large ;;
     esac
     "$ait" run "$model" --random 3 --size batch=$size -o want.npz >/dev/null || fail "reference at $size"
@@ -112,22 +112,22 @@ for b in json.load(open("run.json"))["buckets"]:
 PYTHON
   done
   "$ait" run out.ait "$@" --random 3 --size batch=300 --repeat 5 --profile | grep -q 'others, not tuned for *5 ' || fail "unseen sizes are not counted"
-  "$ait" bench out.ait "$@" --random 3 --size batch=4 --min-time 0.1 | grep -q '^batch 2 to 8  *[1-9]' || fail "bench does not count"
+  "$ait" bench out.ait "$@" --random 3 --size batch=2 --min-time 0.1 | grep -q '^batch 1 to 2  *[1-9]' || fail "bench does not count"
   # Without the plugin of the bucket: the plan for all sizes, and it is told of.
-  "$ait" run out.ait --plugin "$plugins/steps_large.so" --random 3 --size batch=4 -o got.npz --json=run.json >/dev/null || fail "without small"
+  "$ait" run out.ait --plugin "$plugins/steps_large.so" --random 3 --size batch=2 -o got.npz --json=run.json >/dev/null || fail "without small"
   grep -q "cannot be loaded: backend 'small' is not here" run.json || fail "a missing bucket is not told of"
   # Decided again from the record, bit for bit.
-  "$ait" tune "$model" --random 1 --size batch=16 --threads 1 --budget 4s --record r.db -q --regions whole --backends small,large "$@" --buckets batch=2,4,30 \
+  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 4s --record r.db -q --regions whole --backends small,large "$@" --buckets batch=1,2,8 \
     --from-record -o again.ait >/dev/null 2>errors.txt || { cat errors.txt; fail "from the record"; }
   cmp out.ait again.ait || fail "another file from the same record"
   # What makes no sense is refused by its name.
   refuse() {
-    "$ait" tune "$model" --random 1 --size batch=16 --budget 1s --record none -q -o no.ait --buckets "$1" >/dev/null 2>errors.txt
+    "$ait" tune "$model" --random 1 --size batch=4 --budget 1s --record none -q -o no.ait --buckets "$1" >/dev/null 2>errors.txt
     code=$?
     if [ $code -ne 3 ] || ! grep -q -- "$2" errors.txt; then fail "--buckets $1: $code: $(cat errors.txt)"; fi
   }
   refuse rows=4 "no size 'rows'"
-  refuse x.1=4 "dimension 1 of input 'x' is fixed at 32 by export"
+  refuse x.1=4 "dimension 1 of input 'x' is fixed at 16 by export"
   refuse batch "like batch=1,8,64"
   refuse batch=-1 "outside the model's range"
 }

@@ -1,19 +1,19 @@
-"""rows.onnx: ten times relu(x * w + b) over rows of 32 numbers, any number of rows."""
+"""rows.onnx: a hundred times relu(x * w + b) over rows of 16 numbers, any number of rows."""
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 rng = np.random.default_rng(5)
 nodes, weights, value = [], [], "x"
-for i in range(10):
-    weights.append(numpy_helper.from_array(rng.uniform(0.7, 1.1, 32).astype(np.float32), f"w{i}"))
-    weights.append(numpy_helper.from_array(rng.uniform(-0.2, 0.3, 32).astype(np.float32), f"b{i}"))
-    last = "y" if i == 9 else f"r{i}"
+for i in range(100):
+    weights.append(numpy_helper.from_array(rng.uniform(0.7, 1.1, 16).astype(np.float32), f"w{i}"))
+    weights.append(numpy_helper.from_array(rng.uniform(-0.2, 0.3, 16).astype(np.float32), f"b{i}"))
+    last = "y" if i == 99 else f"r{i}"
     nodes.append(helper.make_node("Mul", [value, f"w{i}"], [f"m{i}"]))
     nodes.append(helper.make_node("Add", [f"m{i}", f"b{i}"], [f"a{i}"]))
     nodes.append(helper.make_node("Relu", [f"a{i}"], [last]))
     value = last
-shape = ["batch", 32]
+shape = ["batch", 16]
 graph = helper.make_graph(nodes, "rows", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
                           [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)], weights)
 model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
