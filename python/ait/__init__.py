@@ -15,7 +15,7 @@ from ait._core import (
     Cancelled, Error, Incompatible, Internal, InvalidArgument, InvalidModel, IoError, Limit, Mismatch, NotFound, OutOfMemory, Tensor, Timeout,
     Unavailable, Unsupported,
 )
-from ait.model import Model, Port, Session
+from ait.model import Model, Port, Session, load_model
 
 __version__ = _core.__version__
 
@@ -47,7 +47,7 @@ _LAZY: dict[str, str] = {
     "MinMemory": "ait._strategies",
     "Traffic": "ait._strategies",
     "load": "ait.loading",
-    "Report": "ait.report",
+    "Report": "ait._report",
     "tune_file": "ait.files",
     "inspect_file": "ait.files",
     "explain": "ait.files",
@@ -63,7 +63,7 @@ _LAZY: dict[str, str] = {
     "operators": "ait.files",
     "load_plugin": "ait.files",
 }
-_SUBMODULES = frozenset({"files", "guests", "loading", "model", "progress", "report"})
+_SUBMODULES = frozenset({"files", "guests", "loading", "model", "progress"})
 
 if typing.TYPE_CHECKING:
     from ait._errors import ExportError as ExportError, Reason as Reason
@@ -81,7 +81,7 @@ if typing.TYPE_CHECKING:
     from ait.files import export_onnx as export_onnx, inspect_file as inspect_file, load_plugin as load_plugin, operators as operators
     from ait.files import report as report, sign as sign, tune_file as tune_file, unpack as unpack, verify as verify
     from ait.loading import load as load
-    from ait.report import Report as Report
+    from ait._report import Report as Report
 
 
 def __getattr__(name: str) -> typing.Any:
@@ -104,6 +104,6 @@ __all__ = [
     "Inspection", "Internal", "InvalidArgument", "InvalidModel", "IoError", "LatencyBudget", "Limit", "MaxThroughput", "MinLatency",
     "MinMemory", "Mismatch", "Model", "NotFound", "OneBackend", "OutOfMemory", "Pipeline", "Port", "Reason", "Record", "Report",
     "Session", "Strategy", "Tensor", "Timeout", "Traffic", "TuneReport", "Unavailable", "Unsupported", "backends", "bench",
-    "compare", "debug", "explain", "export", "export_onnx", "inspect", "inspect_file", "load", "load_plugin", "operators",
+    "compare", "debug", "explain", "export", "export_onnx", "inspect", "inspect_file", "load", "load_model", "load_plugin", "operators",
     "register_class", "report", "save", "sign", "tune", "tune_file", "unpack", "unwrap", "verify", "wrap",
 ]

@@ -6,8 +6,8 @@ import os
 import typing
 
 from . import _core, guests, progress as _progress
-from .model import Model
-from .report import Report
+from .model import Model, load_model
+from ._report import Report
 
 Any = typing.Any
 Path = typing.Union[str, os.PathLike[str]]
@@ -128,9 +128,7 @@ class Verdict(typing.NamedTuple):
 
 def verify(model: Path | Model, sample: Any, expected: Any, *, rtol: float = 1.3e-6, atol: float = 1e-5) -> list[Verdict]:
     """`ait verify`: runs and compares each output with what is expected, by name (a dict) or position."""
-    from .loading import load
-
-    runner = model if isinstance(model, Model) else load(model)
+    runner = model if isinstance(model, Model) else load_model(model)
     results = runner(*bind(runner, sample))
     results = results if len(runner.outputs) != 1 else (results,)
     if isinstance(expected, (str, os.PathLike)):
@@ -153,12 +151,10 @@ def bench(models: Path | Model | typing.Sequence[Path | Model], sample: Any, *, 
     """`ait bench`: latency of one or more models on the same call, timed in turn, with confidence intervals and the ratio to the first."""
     import time
 
-    from .loading import load
-
     entries = []
     for m in [models] if isinstance(models, (str, os.PathLike, Model)) else models:
         start = time.perf_counter()
-        model = m if isinstance(m, Model) else load(m)
+        model = m if isinstance(m, Model) else load_model(m)
         seconds = 0.0 if isinstance(m, Model) else time.perf_counter() - start
         entries.append((str(model.path), model, bind(model, sample), seconds, threads))
     return _parsed(_core.bench(entries, min_time))
@@ -167,9 +163,7 @@ def bench(models: Path | Model | typing.Sequence[Path | Model], sample: Any, *, 
 # ---- reports ----------------------------------------------------------------------------------------------------------------------------------
 def report(path: Path, **options: Any) -> Report:
     """`ait report`: what was tried, what won, and the evidence, from the file. NotFound: it was not tuned."""
-    from .loading import load
-
-    return load(path, **options).report()
+    return load_model(path, **options).report()
 
 
 def compare(a: Path | Report, b: Path | Report, *, threshold: float = 0.05) -> dict[str, Any]:

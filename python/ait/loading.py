@@ -5,8 +5,7 @@ import os
 import typing
 
 from . import guests
-from ._call import Call
-from .model import Model, StructuredModel
+from .model import load_model
 
 
 def load(pipeline: typing.Any, path: str | os.PathLike[str] | None = None, *, threads: int = 0, sessions: int = 0, returns: str | None = None,
@@ -28,13 +27,8 @@ def load(pipeline: typing.Any, path: str | os.PathLike[str] | None = None, *, th
         return load_into(pipeline, path, **options)
     from ait._persist import Pipeline, is_pipeline_file
 
-    if not isinstance(pipeline, (str, bytes, os.PathLike)):
+    if not isinstance(pipeline, (str, os.PathLike)):
         raise TypeError(f"ait.load(path) or ait.load(pipeline, path): a {type(pipeline).__name__} is no path")
     if is_pipeline_file(pipeline):
         return Pipeline(pipeline)
-    model = Model(pipeline, threads=threads, sessions=sessions, returns=returns, **options)
-    if '"call"' in model._manifest and (description := model.manifest.get("call")):
-        call = Call(description)
-        if not (call.is_plain and call.parameters == [p.name for p in model.inputs]):
-            model.__class__ = StructuredModel
-    return model
+    return load_model(pipeline, threads=threads, sessions=sessions, returns=returns, **options)

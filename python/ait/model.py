@@ -9,11 +9,11 @@ import json
 import os
 import typing
 
-from . import _core
+from . import _core, guests
 from ._call import Call
 
 if typing.TYPE_CHECKING:
-    from .report import Report
+    from ._report import Report
 
 Any = typing.Any
 
@@ -143,7 +143,7 @@ class Model(_core.Model):
 
     def report(self) -> Report:
         """The tuning report of the plan that runs. NotFound: the file was not tuned."""
-        from .report import Report
+        from ._report import Report
 
         chosen = None
         for plan in self._plans:
@@ -206,3 +206,19 @@ class StructuredSession(Session):
 @functools.lru_cache(maxsize=None)
 def _executor(threads: int) -> concurrent.futures.ThreadPoolExecutor:
     return concurrent.futures.ThreadPoolExecutor(max_workers=threads, thread_name_prefix="ait")
+
+
+def load_model(path: str | os.PathLike[str], *, threads: int = 0, sessions: int = 0, returns: str | None = None, **options: Any) -> Model:
+    """A sealed .ait as a callable. A file that knows how its module was called is called in the same way, and gives the same kind of result.
+
+    threads: that compute one call; 0: what the plan was tuned for. sessions: how many calls run at once; 0: as many as the processors carry.
+    returns: "numpy", "torch" or "ait"; None: the kind of the inputs. options: those of ait_load_options: backend, knobs, passes, model_name,
+    weights, isa, keys (a folder), require_signature, skip_checksum, full_checksum, check_threads, profile.
+    """
+    guests.configure()
+    model = Model(path, threads=threads, sessions=sessions, returns=returns, **options)
+    if '"call"' in model._manifest and (description := model.manifest.get("call")):
+        call = Call(description)
+        if not (call.is_plain and call.parameters == [p.name for p in model.inputs]):
+            model.__class__ = StructuredModel
+    return model

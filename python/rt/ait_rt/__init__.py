@@ -12,9 +12,8 @@ from ._core import (
     Unavailable, Unsupported,
 )
 from ._tree import register_class
-from .loading import load
-from .model import Model, Port, Session
-from .report import Report
+from .model import Model, Port, Session, load_model as load
+from ._report import Report
 
 __version__ = _core.__version__
 __all__ = [
