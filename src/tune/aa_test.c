@@ -22,11 +22,10 @@ static double series[SERIES][2][AIT_CONTEST_ROUNDS];
 /* Does the tuner see a difference between two members, given what it measured of the noise before? */
 static bool has_winner(const ait_contest *contest, const ait_contest *noise) {
   static ait_decision d;
-  double scratch[AIT_CONTEST_ROUNDS];
   ait_candidate items[2] = {{.threads = 1, .baseline = true, .median = 1}, {.threads = 1, .median = 1}};
   ait_candidates list = {.items = items, .count = 2};
-  d = (ait_decision){.baseline = 0, .single = 1, .finalists = {0, 1}, .finalist_count = 2, .contest = *contest, .has_noise = true};
-  d.noise_ratio = ait_stats_ratio(&noise->times[0], &noise->times[AIT_CONTEST_ROUNDS], noise->rounds, scratch);
+  d = (ait_decision){
+      .baseline = 0, .single = 1, .finalists = {0, 1}, .finalist_count = 2, .contest = *contest, .has_noise = true, .noise = *noise};
   ait_decide_winner(&list, &d);
   return d.winner != 0 || !d.tie[0] || !d.tie[1];
 }

@@ -26,6 +26,7 @@ typedef struct ait_trial_result {
   ait_outcome outcome;
   char reason[AIT_REASON_SIZE];
   double build_seconds, load_seconds, worst_error, max_abs, snr_db;
+  double wall_seconds;      /* of the whole trial: building, checking, measuring */
   double transport_seconds; /* per call, beside the samples: what the trial's process spent on reaching a guest's process */
   uint64_t blob_bytes, plan_bytes;
   uint64_t read_bytes; /* of the weights that the plan asks for */

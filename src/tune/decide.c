@@ -57,11 +57,15 @@ void ait_decide_finalists(const ait_candidates *list, ait_decision *d) {
   }
 }
 
-double ait_noise_floor(const ait_stats *ratio, uint32_t rounds) {
-  if (ratio->count == 0 || ratio->median <= 0) return 0;
-  double systematic = fabs(ratio->median - 1), interval = fmax(1 - ratio->low, ratio->high - 1);
-  if (rounds > ratio->count) interval *= sqrt((double)ratio->count / rounds);
-  return fmax(systematic, interval);
+double ait_noise_floor(const ait_contest *same, uint32_t rounds) {
+  static const double most = 0.1;
+  double ratios[AIT_CONTEST_ROUNDS];
+  ait_stats s = ait_stats_ratio(&same->times[0], &same->times[AIT_CONTEST_ROUNDS], same->rounds, ratios); /* sorted ratios */
+  if (s.count == 0 || s.median <= 0) return 0;
+  double systematic = fabs(s.median - 1);
+  for (uint32_t i = 0; i < s.count; ++i) ratios[i] = fabs(ratios[i] - s.median);
+  double deviation = 1.4826 * ait_stats_of(ratios, s.count).median, count = fmax(s.count, rounds);
+  return fmin(most, fmax(systematic, 1.96 * 1.2533 * deviation / sqrt(count)));
 }
 
 static bool simpler(const ait_candidates *list, int32_t a, int32_t b) {
@@ -74,7 +78,7 @@ void ait_decide_winner(const ait_candidates *list, ait_decision *d) {
   double scratch[AIT_CONTEST_ROUNDS];
   const ait_contest *c = &d->contest;
   uint32_t first = UINT32_MAX, winner;
-  d->floor = d->has_noise ? ait_noise_floor(&d->noise_ratio, c->rounds) : 0;
+  d->floor = d->has_noise ? ait_noise_floor(&d->noise, c->rounds) : 0;
   for (uint32_t k = 0; k < d->finalist_count; ++k) {
     memcpy(scratch, &c->times[k * AIT_CONTEST_ROUNDS], c->rounds * sizeof *scratch);
     d->medians[k] = ait_stats_of(scratch, c->rounds);

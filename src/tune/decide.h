@@ -27,8 +27,10 @@ typedef struct ait_decision {
   double floor; /* ratios of medians up to 1 + floor are ties; 0: not known */
 } ait_decision;
 
-/* What an A/A contest says about a contest of `rounds` rounds: its systematic part, and its interval scaled to as many rounds. */
-double ait_noise_floor(const ait_stats *ratio, uint32_t rounds);
+/* What an A/A contest says about a contest of `rounds` rounds: how far its median is from 1, and twice the standard error of a median of as
+ * many rounds, from the median absolute deviation (Rousseeuw and Croux 1993: 1.4826 for normal noise; 1.2533 for a median). At most 0.1:
+ * where noise is larger, the interval of the contest itself says more than a short look before. */
+double ait_noise_floor(const ait_contest *same, uint32_t rounds);
 
 /* The baseline, the best single plan, and the fastest of the others, for the contest. */
 void ait_decide_finalists(const ait_candidates *list, ait_decision *d);

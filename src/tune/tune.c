@@ -31,9 +31,21 @@ static void idle(void *ctx) { ait_tuner_tell(ctx, NULL); }
 
 bool ait_tuner_cancelled(const ait_tuner *t) { return t->options.cancel && *t->options.cancel; }
 
+/* Profiles of the winner and of the baseline take about as long as their trials did; the roofline is half a second. */
+static double evidence_seconds(const ait_tuner *t) {
+  double longest = 0, baseline = 0, most = 0.3 * t->options.budget_seconds;
+  for (size_t i = 0; i < t->list.count; ++i) {
+    const ait_candidate *c = &t->list.items[i];
+    double wall = c->median > 0 ? c->result.wall_seconds + 0.3 : 0;
+    if (c->baseline && wall > baseline) baseline = wall;
+    if (!c->baseline && wall > longest) longest = wall;
+  }
+  double seconds = longest + baseline + 0.5;
+  return seconds < most ? seconds : most;
+}
+
 double ait_tuner_left(const ait_tuner *t, double share) {
-  double budget = t->options.budget_seconds, evidence = 0.15 * budget < 2 ? 0.15 * budget : 2;
-  return share * (budget - evidence) - (ait_clock_seconds() - t->start);
+  return share * (t->options.budget_seconds - evidence_seconds(t)) - (ait_clock_seconds() - t->start);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------------------------*/

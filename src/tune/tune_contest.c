@@ -26,6 +26,13 @@ static ait_status missing_contest(const ait_tuner *t) {
   return ait_tuner_not_recorded(t, what);
 }
 
+/* What is left of the budget when all members are built: at least a twentieth of it, at most 10 s. */
+static double contest_seconds(const ait_tuner *t, const ait_candidate *const *members) {
+  double left = ait_tuner_left(t, 1), least = 0.05 * t->options.budget_seconds;
+  for (uint32_t k = 0; k < t->decision->finalist_count; ++k) left -= ait_tuner_rebuild_seconds(members[k]);
+  return left > 10 ? 10 : left > least ? left : least;
+}
+
 /* *out_again: a member failed and is out; the others must meet again. */
 static ait_status hold_contest(ait_tuner *t, bool *out_again) {
   ait_decision *d = t->decision;
@@ -47,9 +54,7 @@ static ait_status hold_contest(ait_tuner *t, bool *out_again) {
   d->reused = d->reused && ait_tuner_plausible_contest(&d->contest, d->finalist_count);
   if (!d->reused) {
     if (t->options.from_record) return missing_contest(t);
-    double left = ait_tuner_left(t, 1), seconds = left > 10 ? 10 : left;
-    if (seconds < 1) seconds = t->options.budget_seconds < 10 ? 0.1 * t->options.budget_seconds : 1;
-    AIT_TRY(ait_contest_run(&x, members, d->finalist_count, seconds, &d->contest));
+    AIT_TRY(ait_contest_run(&x, members, d->finalist_count, contest_seconds(t, members), &d->contest));
     ait_tuner_measured(t);
     if (d->contest.failed) return *out_again = true, disqualify(t), AIT_OK;
     ait_tuner_remember(t, key, "contest", &d->contest, sizeof d->contest);

@@ -11,7 +11,7 @@ static ait_candidate *baseline_of(ait_tuner *t) {
 
 /* Rounds are two calls each, and two plans are built; five rounds are the least. Where that is too much of the budget nothing is known. */
 static double noise_seconds(const ait_tuner *t, const ait_candidate *c) {
-  double share = 0.08 * t->options.budget_seconds, least = 10 * c->median + 2 * (c->result.build_seconds + c->result.load_seconds);
+  double share = 0.08 * t->options.budget_seconds, least = 10 * c->median + 2 * ait_tuner_rebuild_seconds(c);
   share = share > 1.5 ? 1.5 : share;
   return least > 3 * share ? 0 : share;
 }
@@ -23,7 +23,7 @@ static void note_floor(ait_tuner *t) {
   d->has_noise = true;
   d->noise_ratio = ait_stats_ratio(&d->noise.times[0], &d->noise.times[AIT_CONTEST_ROUNDS], d->noise.rounds, scratch);
   snprintf(line, sizeof line, "noise: the baseline against itself differs by up to %.1f %% (%u rounds)",
-           100 * ait_noise_floor(&d->noise_ratio, d->noise.rounds), d->noise.rounds);
+           100 * ait_noise_floor(&d->noise, d->noise.rounds), d->noise.rounds);
   ait_tuner_tell(t, line);
 }
 

@@ -67,7 +67,9 @@ ait_status ait_tuner_try_one(ait_tuner *t, ait_candidate *c, double seconds) {
     if (t->options.from_record) return ait_tuner_not_recorded(t, line);
     AIT_TRY(ait_tuner_need_answers(t));
     ait_tuner_tell(t, NULL);
+    double start = ait_clock_seconds();
     AIT_TRY(ait_trial_run(&t->x, c, seconds, &c->result));
+    c->result.wall_seconds = ait_clock_seconds() - start;
     ait_tuner_measured(t);
     ait_tuner_remember(t, key, c->name, &c->result, sizeof c->result);
   }
@@ -135,6 +137,11 @@ static ait_status try_or_skip(ait_tuner *t, ait_candidate *c) {
   else if (!recorded && !essential && t->options.from_record) skip(t, c, "the record does not hold it");
   else AIT_TRY(ait_tuner_try_one(t, c, AIT_TRIAL_SECONDS));
   return AIT_OK;
+}
+
+double ait_tuner_rebuild_seconds(const ait_candidate *c) {
+  double warm_up = 10 * c->median;
+  return c->result.build_seconds + c->result.load_seconds + (warm_up < 0.2 ? warm_up : 0.2);
 }
 
 /* ---- the order of the first measurements ----------------------------------------------------------------------------------------*/
@@ -234,9 +241,7 @@ static bool round_fits(ait_tuner *t, ait_candidate *const *list, size_t count, u
   for (size_t i = 0; i < count; ++i) {
     if (recall_again(t, list[i], round, &r)) continue;
     if (t->finished.done || t->options.from_record) return false;
-    double warm_up = 10 * list[i]->median;
-    need += list[i]->result.build_seconds + list[i]->result.load_seconds + (warm_up < 0.2 ? warm_up : 0.2) +
-            (seconds > list[i]->median ? seconds : list[i]->median);
+    need += ait_tuner_rebuild_seconds(list[i]) + (seconds > list[i]->median ? seconds : list[i]->median);
   }
   return need == 0 || need < ait_tuner_left(t, 0.6);
 }
@@ -311,12 +316,35 @@ static void drop_unpinned(ait_tuner *t) {
   }
 }
 
+/* About what mixed plans and the contest cost: each backend builds the model as parts and in a mixed plan or two, the finalists once more.
+ */
+static double mixing_seconds(const ait_tuner *t) {
+  double seconds = 0.1 * t->options.budget_seconds;
+  for (size_t i = 0; i < t->list.count; ++i) {
+    const ait_candidate *c = &t->list.items[i];
+    if (c->median > 0 && !*c->options && c->threads == t->threads) seconds += 3 * ait_tuner_rebuild_seconds(c);
+  }
+  return seconds;
+}
+
+/* The first is always tried: the others where the budget allows what it took. */
+static ait_status try_mix(ait_tuner *t, ait_candidate *c, bool must) {
+  bool recorded = is_recorded(t, c);
+  const ait_candidate *first = c;
+  while (first > t->list.items && first[-1].mix) --first;
+  if (!must && !recorded && (t->finished.done || ait_tuner_left(t, 0.85) < first->result.wall_seconds))
+    skip(t, c, "the budget was used up");
+  else if (!recorded && t->options.from_record) skip(t, c, "the record does not hold it");
+  else AIT_TRY(ait_tuner_try_one(t, c, 4 * AIT_TRIAL_SECONDS));
+  return AIT_OK;
+}
+
 ait_status ait_tuner_try_mixed(ait_tuner *t) {
   const char *regions = t->options.regions ? t->options.regions : "auto";
   bool pinned = t->options.module_backends && t->options.module_backends[0];
   bool ordered = t->objective.kind == AIT_STRATEGY_FIRST_WINS || t->objective.kind == AIT_STRATEGY_ONE_BACKEND;
   if (!pinned && (ordered || !strcmp(regions, "whole"))) return AIT_OK;
-  bool must = pinned || !strcmp(regions, "modules"), late = ait_tuner_left(t, 1) < 0.2 * t->options.budget_seconds;
+  bool must = pinned || !strcmp(regions, "modules"), late = ait_tuner_left(t, 1) < mixing_seconds(t);
   if (!must && (t->finished.done ? !t->finished.mixed : late)) return AIT_OK;
   t->finished.mixed = true;
   double left = ait_tuner_left(t, 0.85);
@@ -326,7 +354,7 @@ ait_status ait_tuner_try_mixed(ait_tuner *t) {
   AIT_TRY(ait_tune_mix(&t->x, &t->list, left > 1 ? 0.5 * left : 0.5, &hooks));
   t->total = (uint32_t)t->list.count;
   t->phase = "trials";
-  for (size_t i = before; i < t->list.count; ++i) AIT_TRY(ait_tuner_try_one(t, &t->list.items[i], 4 * AIT_TRIAL_SECONDS));
+  for (size_t i = before; i < t->list.count; ++i) AIT_TRY(try_mix(t, &t->list.items[i], must || i == before));
   t->current = NULL;
   t->decision->pinned = pinned;
   if (pinned) drop_unpinned(t);

@@ -69,6 +69,8 @@ bool ait_tuner_plausible_profile(const ait_profile *p, const ait_tune_cases *cas
 
 /* ---- tune_trials.c ---------------------------------------------------------------------------------------------------------------*/
 void ait_tuner_trial_key(const ait_tuner *t, const ait_candidate *c, char out[512]);
+/* To have it ready once more: building, loading, warming up. */
+double ait_tuner_rebuild_seconds(const ait_candidate *c);
 void ait_tuner_finished_line(const ait_candidate *c, char *out, size_t size);
 /* What the oracle found in an earlier run, or it runs. */
 ait_status ait_tuner_recall_oracle(ait_tuner *t) AIT_MUST_USE;
