@@ -11,6 +11,7 @@
 #include <ait/model.h>
 #include <ait/session.h>
 #include <ait/tensor.h>
+#include <ait/text.h>
 #include <ait/tools.h>
 #include <ait/tune.h>
 

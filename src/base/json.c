@@ -7,6 +7,7 @@
 typedef struct open_container {
   size_t first;
   const char *key;
+  uint32_t key_size;
   bool is_object;
 } open_container;
 
@@ -20,6 +21,7 @@ typedef struct parser {
   locale_t c_locale; /* strtod must not follow the caller's decimal comma */
   uint64_t *hashes;  /* scratch for duplicate keys */
   size_t hash_capacity;
+  bool allow_nul;
 } parser;
 
 static ait_status fault(const parser *p, const char *what) {
@@ -78,7 +80,7 @@ static char *put_utf8(char *out, uint32_t c) {
 static ait_status read_unicode(parser *p, const char *end, char **out) {
   int32_t c = hex4(p->at, end);
   if (c < 0) return fault(p, "\\u without four hexadecimal digits");
-  if (c == 0) return fault(p, "an escaped NUL in a string");
+  if (c == 0 && !p->allow_nul) return fault(p, "an escaped NUL in a string");
   p->at += 4;
   uint32_t code = (uint32_t)c;
   if (c >= 0xd800 && c < 0xdc00 && end - p->at >= 6 && p->at[0] == '\\' && p->at[1] == 'u') {
@@ -180,6 +182,7 @@ static ait_status read_number(parser *p, ait_json *value) {
     buffer[length] = 0;
     value->kind = AIT_JSON_FLOAT;
     value->as.f = strtod_l(buffer, NULL, p->c_locale);
+    value->count = (uint32_t)(begin - p->text);
   }
   p->at = s;
   return AIT_OK;
@@ -215,13 +218,14 @@ static ait_status check_keys(parser *p, const ait_json *members, size_t count) {
   if (count < 12) {
     for (size_t i = 0; i < count; ++i) {
       for (size_t k = 0; k < i; ++k) {
-        if (strcmp(members[i].key, members[k].key) == 0) return fault(p, "an object has one key twice");
+        if (members[i].key_size == members[k].key_size && memcmp(members[i].key, members[k].key, members[i].key_size) == 0)
+          return fault(p, "an object has one key twice");
       }
     }
     return AIT_OK;
   }
   AIT_TRY(ait_grow(p->arena->allocator, (void **)&p->hashes, &p->hash_capacity, count, sizeof *p->hashes));
-  for (size_t i = 0; i < count; ++i) p->hashes[i] = ait_hash(members[i].key, strlen(members[i].key), 1);
+  for (size_t i = 0; i < count; ++i) p->hashes[i] = ait_hash(members[i].key, members[i].key_size, 1);
   qsort(p->hashes, count, sizeof *p->hashes, by_value);
   for (size_t i = 1; i < count; ++i) {
     if (p->hashes[i] == p->hashes[i - 1]) return fault(p, "an object has one key twice");
@@ -239,9 +243,9 @@ static ait_status push_value(parser *p, const ait_json *value) {
   return AIT_OK;
 }
 
-static ait_status open_new(parser *p, const char *key) {
+static ait_status open_new(parser *p, const char *key, uint32_t key_size) {
   if (p->open_count == AIT_JSON_DEPTH) return fault(p, "nested too deeply");
-  p->open[p->open_count++] = (open_container){.first = p->value_count, .key = key, .is_object = *p->at == '{'};
+  p->open[p->open_count++] = (open_container){.first = p->value_count, .key = key, .key_size = key_size, .is_object = *p->at == '{'};
   ++p->at;
   return AIT_OK;
 }
@@ -250,7 +254,8 @@ static ait_status close_top(parser *p) {
   open_container top = p->open[--p->open_count];
   size_t count = p->value_count - top.first;
   if (count > UINT32_MAX) return fault(p, "too many members");
-  ait_json value = {.key = top.key, .count = (uint32_t)count, .kind = top.is_object ? AIT_JSON_OBJECT : AIT_JSON_ARRAY};
+  ait_json value = {
+      .key = top.key, .key_size = top.key_size, .count = (uint32_t)count, .kind = top.is_object ? AIT_JSON_OBJECT : AIT_JSON_ARRAY};
   if (count) {
     if (top.is_object) AIT_TRY(check_keys(p, p->values + top.first, count));
     ait_json *items = AIT_ARENA_ARRAY(p->arena, ait_json, count);
@@ -267,13 +272,12 @@ static ait_status close_top(parser *p) {
 static ait_status read_value(parser *p) {
   ait_json value = {.kind = AIT_JSON_NULL};
   if (p->open_count && p->open[p->open_count - 1].is_object) {
-    uint32_t length;
-    AIT_TRY(read_string(p, &value.key, &length));
+    AIT_TRY(read_string(p, &value.key, &value.key_size));
     skip_space(p);
     if (!take(p, ":")) return fault(p, "':' expected");
     skip_space(p);
   }
-  if (p->at < p->end && (*p->at == '{' || *p->at == '[')) return open_new(p, value.key);
+  if (p->at < p->end && (*p->at == '{' || *p->at == '[')) return open_new(p, value.key, value.key_size);
   AIT_TRY(read_scalar(p, &value));
   return push_value(p, &value);
 }
@@ -302,8 +306,8 @@ static ait_status read_document(parser *p) {
   return p->at == p->end ? AIT_OK : fault(p, "text after the end");
 }
 
-ait_status ait_json_parse(ait_arena *arena, const char *text, size_t length, const ait_json **out) {
-  parser p = {.arena = arena, .text = text, .end = text + length, .at = text};
+static ait_status parse(ait_arena *arena, const char *text, size_t length, bool allow_nul, const ait_json **out) {
+  parser p = {.arena = arena, .text = text, .end = text + length, .at = text, .allow_nul = allow_nul};
   ait_status status = AIT_OK;
   ait_json *root = AIT_ARENA_NEW(arena, ait_json);
   if (!ait_utf8_valid(text, length)) return ait_error(AIT_CODE_INVALID_MODEL, "JSON is malformed: not UTF-8");
@@ -322,6 +326,14 @@ cleanup:
   ait_free(arena->allocator, p.values, p.value_capacity * sizeof *p.values);
   ait_free(arena->allocator, p.hashes, p.hash_capacity * sizeof *p.hashes);
   return status;
+}
+
+ait_status ait_json_parse(ait_arena *arena, const char *text, size_t length, const ait_json **out) {
+  return parse(arena, text, length, false, out);
+}
+
+ait_status ait_json_parse_nul(ait_arena *arena, const char *text, size_t length, const ait_json **out) {
+  return parse(arena, text, length, true, out);
 }
 
 const ait_json *ait_json_get(const ait_json *object, const char *key) {

@@ -22,7 +22,8 @@ typedef enum ait_json_kind {
 
 typedef struct ait_json {
   const char *key; /* of a member of an object, else NULL; NUL-terminated */
-  uint32_t count;  /* items, members, or bytes of the string */
+  uint32_t count;  /* items, members, or bytes of the string; of a float, where in the text its digits begin (mod 2^32) */
+  uint32_t key_size;
   ait_json_kind kind;
   union {
     int64_t i;
@@ -35,6 +36,8 @@ typedef struct ait_json {
 
 /* The tree lies in the arena and does not point into text. Errors (invalid-model) tell the byte offset. */
 ait_status ait_json_parse(ait_arena *arena, const char *text, size_t length, const ait_json **out) AIT_MUST_USE;
+/* The same, but strings and keys may hold an escaped NUL: only `count` and `key_size` tell how long they are. */
+ait_status ait_json_parse_nul(ait_arena *arena, const char *text, size_t length, const ait_json **out) AIT_MUST_USE;
 
 /* The member, or NULL: when `object` is NULL or no object, or has no such member, or its value is null (torch 2.6 leaves members out where
  * later releases write null). Linear: objects of torch are small; large ones are walked. */
