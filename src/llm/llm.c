@@ -1,0 +1,123 @@
+/* A deployed file as one thing, and the engine on it. */
+#include "llm/engine.h"
+#include <stdatomic.h>
+
+struct ait_llm {
+  ait_allocator allocator;
+  atomic_size_t refs;
+  ait_model *model;
+  ait_lm *lm;
+  ait_tokenizer *tokenizer; /* NULL: the file has none */
+};
+
+ait_status ait_llm_load(const char *path, const ait_load_options *options, ait_llm **out) {
+  ait_allocator a = options ? options->allocator : ait_allocator_default();
+  ait_llm *l = ait_alloc_zero(a, sizeof *l, _Alignof(ait_llm));
+  if (!l) return AIT_OOM();
+  l->allocator = a;
+  atomic_init(&l->refs, 1);
+  ait_status status = ait_model_load(path, options, &l->model);
+  if (status == AIT_OK) status = ait_lm_create(a, l->model, &l->lm);
+  size_t size = 0;
+  const char *json = status == AIT_OK ? ait_lm_entry(l->lm, "tokenizer.json", &size) : NULL;
+  if (json) status = ait_tokenizer_parse(a, json, size, &l->tokenizer);
+  if (status != AIT_OK) return ait_llm_release(l), status;
+  *out = l;
+  return AIT_OK;
+}
+
+ait_llm *ait_llm_retain(ait_llm *l) {
+  atomic_fetch_add(&l->refs, 1);
+  return l;
+}
+
+void ait_llm_release(ait_llm *l) {
+  if (!l || atomic_fetch_sub(&l->refs, 1) > 1) return;
+  ait_tokenizer_destroy(l->tokenizer);
+  ait_lm_destroy(l->lm);
+  ait_model_release(l->model);
+  ait_free(l->allocator, l, sizeof *l);
+}
+
+ait_llm_info ait_llm_describe(const ait_llm *l) {
+  const ait_lm_info *in = ait_lm_describe(l->lm);
+  ait_llm_info out = {.vocab = in->vocab, .max_seq = in->max_seq, .page_size = in->page_size, .cached = in->cached};
+  for (uint32_t g = 0; g < in->group_count; ++g) {
+    if (in->groups[g].kind == AIT_LM_SLOTS) out.slot_bytes += in->groups[g].unit_bytes;
+    else if (in->groups[g].window == 0 && in->page_size > 0) out.token_bytes += in->groups[g].unit_bytes / (size_t)in->page_size;
+  }
+  return out;
+}
+
+const ait_tokenizer *ait_llm_tokenizer(const ait_llm *l) { return l->tokenizer; }
+const char *ait_llm_entry(const ait_llm *l, const char *name, size_t *out_size) { return ait_lm_entry(l->lm, name, out_size); }
+
+/* ---- engine --------------------------------------------------------------------------------------------------------------------------*/
+static ait_status run_context(void *ctx, const ait_lm_batch *batch) { return ait_lm_run(ctx, batch); }
+static ait_status copy_context(void *ctx, uint32_t group, int32_t from, int32_t to) { return ait_lm_copy(ctx, group, from, to); }
+
+static ait_status open_context(ait_engine *e, const lm_cache_shape *shape) {
+  ait_lm_context_options o = {.allocator = e->allocator,
+                              .threads = e->options.threads,
+                              .max_tokens = e->options.max_tokens,
+                              .max_sequences = e->lane_count,
+                              .max_rows = e->max_rows,
+                              .max_seq = e->max_len};
+  for (uint32_t g = 0; g < shape->groups; ++g) o.units[g] = shape->pages[g];
+  if (e->has_slots) o.units[e->slot_group] = shape->slots;
+  AIT_TRY(ait_lm_context_create(e->llm->lm, &o, &e->context));
+  e->model.ctx = e->context;
+  return ait_lm_warm(e->context);
+}
+
+static ait_status open_draft(ait_engine *e) {
+  const ait_lm_info *info = e->draft.model.info;
+  ait_lm_context_options o = {.allocator = e->allocator,
+                              .threads = e->options.threads,
+                              .max_tokens = e->options.max_tokens,
+                              .max_sequences = e->lane_count,
+                              .max_rows = e->lane_count,
+                              .max_seq = e->max_len};
+  if (e->options.speculation != AIT_SPECULATE_DRAFT) return AIT_OK;
+  for (uint32_t g = 0; g < info->group_count; ++g)
+    o.units[g] = (int32_t)(e->lane_count * ((e->max_len + info->page_size - 1) / (info->page_size > 0 ? info->page_size : 1)));
+  AIT_TRY(ait_lm_context_create(e->draft_llm->lm, &o, &e->draft_context));
+  e->draft.model.ctx = e->draft_context;
+  return ait_lm_warm(e->draft_context);
+}
+
+static ait_status open_engine(ait_engine *e) {
+  lm_cache_shape shape;
+  AIT_TRY(lm_engine_plan(e, &shape));
+  AIT_TRY(lm_engine_build(e, &shape));
+  AIT_TRY(open_context(e, &shape));
+  return open_draft(e);
+}
+
+ait_status ait_engine_create(ait_llm *llm, const ait_engine_options *options, ait_engine **out) {
+  ait_engine *e = lm_engine_new(options);
+  if (!e) return AIT_OOM();
+  e->llm = ait_llm_retain(llm);
+  e->tokenizer = llm->tokenizer;
+  e->model = (lm_model){.info = ait_lm_describe(llm->lm), .run = run_context, .copy = copy_context};
+  if (e->options.speculation == AIT_SPECULATE_DRAFT) {
+    if (!e->options.draft) return ait_engine_destroy(e), ait_error(AIT_CODE_INVALID_ARGUMENT, "no draft model was given");
+    e->draft_llm = ait_llm_retain(e->options.draft);
+    e->draft.model = (lm_model){.info = ait_lm_describe(e->draft_llm->lm), .run = run_context, .copy = copy_context};
+  }
+  ait_status status = open_engine(e);
+  if (status != AIT_OK) return ait_engine_destroy(e), status;
+  *out = e;
+  return AIT_OK;
+}
+
+void ait_engine_destroy(ait_engine *e) {
+  if (!e) return;
+  ait_lm_context *context = e->context, *draft = e->draft_context;
+  ait_llm *llm = e->llm, *draft_llm = e->draft_llm;
+  lm_engine_free(e); /* its thread first */
+  ait_lm_context_destroy(context);
+  ait_lm_context_destroy(draft);
+  ait_llm_release(llm);
+  ait_llm_release(draft_llm);
+}
