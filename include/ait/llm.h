@@ -148,6 +148,21 @@ typedef struct ait_engine_stats {
 } ait_engine_stats;
 AIT_API ait_engine_stats ait_engine_statistics(const ait_engine *engine);
 
+/* ---- judging ---------------------------------------------------------------------------------------------------------------------*/
+typedef struct ait_perplexity {
+  double nll;           /* sum over the tokens of -log p(token | those before it in its window), natural logarithm */
+  double perplexity;    /* exp(nll / tokens) */
+  double bits_per_byte; /* nll / log(2) / bytes of the text */
+  int64_t tokens, windows;
+  double seconds;
+} ait_perplexity;
+/* The text is tokenised without special tokens and cut into windows of `window` tokens (0: 511, or what the model takes); each window is
+ * run by itself behind the model's begin token, and every token is predicted once. A model without one predicts all but the first of each
+ * window. progress may be NULL. Errors: invalid-argument (no tokenizer, no text), out-of-memory. */
+AIT_API AIT_MUST_USE ait_status ait_llm_perplexity(ait_llm *llm, const char *text, size_t size, int64_t window, int32_t threads,
+                                                   void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
+                                                   ait_perplexity *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -121,6 +121,8 @@ struct ait_engine {
   ait_engine_stats stats;
 };
 
+/* llm.c */
+ait_lm *lm_of(const ait_llm *llm);
 /* engine.c */
 ait_engine *lm_engine_new(const ait_engine_options *options); /* NULL: out of memory. Then e->model and e->tokenizer are set, */
 ait_status lm_engine_plan(ait_engine *e, lm_cache_shape *shape) AIT_MUST_USE;        /* sizes follow, a context is made of them, */

@@ -26,6 +26,8 @@ ait_status ait_llm_load(const char *path, const ait_load_options *options, ait_l
   return AIT_OK;
 }
 
+ait_lm *lm_of(const ait_llm *l) { return l->lm; }
+
 ait_llm *ait_llm_retain(ait_llm *l) {
   atomic_fetch_add(&l->refs, 1);
   return l;
