@@ -8,6 +8,7 @@
 #include <ait/data.h>
 #include <ait/deploy.h>
 #include <ait/keys.h>
+#include <ait/llm.h>
 #include <ait/model.h>
 #include <ait/session.h>
 #include <ait/tensor.h>

@@ -113,6 +113,7 @@ typedef struct ait_engine_options {
   int64_t max_seq;       /* longest sequence; 0: the model's */
   size_t cache_bytes;    /* of the caches; 0: enough for max_sequences of 1024 tokens each, or one of max_seq when that is more */
   bool no_prefix_reuse;
+  bool warm;       /* run every size of step now, so that none allocates later; else the first step of a size does (seconds, for servers) */
   bool no_overlap; /* scheduling and text wait for the kernels; else they go on beside them when several sequences run */
   ait_speculation speculation;
   int32_t draft_tokens; /* proposed per step; 0: 4 */
@@ -121,7 +122,7 @@ typedef struct ait_engine_options {
 AIT_API void ait_engine_options_init(ait_engine_options *options);
 
 typedef struct ait_engine ait_engine;
-/* All memory for steps is made here. Errors: limit (cache_bytes hold less than one sequence), out-of-memory, invalid-argument. */
+/* Errors: limit (cache_bytes hold less than one sequence), out-of-memory, invalid-argument. */
 AIT_API AIT_MUST_USE ait_status ait_engine_create(ait_llm *llm, const ait_engine_options *options, ait_engine **out);
 /* Requests that are not done end without a callback. Takes NULL. */
 AIT_API void ait_engine_destroy(ait_engine *engine);

@@ -69,7 +69,7 @@ static ait_status open_context(ait_engine *e, const lm_cache_shape *shape) {
   if (e->has_slots) o.units[e->slot_group] = shape->slots;
   AIT_TRY(ait_lm_context_create(e->llm->lm, &o, &e->context));
   e->model.ctx = e->context;
-  return ait_lm_warm(e->context);
+  return e->options.warm ? ait_lm_warm(e->context) : AIT_OK;
 }
 
 static ait_status open_draft(ait_engine *e) {
@@ -85,7 +85,7 @@ static ait_status open_draft(ait_engine *e) {
     o.units[g] = (int32_t)(e->lane_count * ((e->max_len + info->page_size - 1) / (info->page_size > 0 ? info->page_size : 1)));
   AIT_TRY(ait_lm_context_create(e->draft_llm->lm, &o, &e->draft_context));
   e->draft.model.ctx = e->draft_context;
-  return ait_lm_warm(e->draft_context);
+  return e->options.warm ? ait_lm_warm(e->draft_context) : AIT_OK;
 }
 
 static ait_status open_engine(ait_engine *e) {

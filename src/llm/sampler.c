@@ -93,15 +93,19 @@ static bool before(const lm_candidate *a, const lm_candidate *b) {
   return a->weight != b->weight ? a->weight > b->weight : a->token < b->token;
 }
 
+static void swap(lm_candidate *a, lm_candidate *b) {
+  lm_candidate t = *a;
+  *a = *b;
+  *b = t;
+}
+
 static void sift(lm_candidate *heap, int64_t count, int64_t i) { /* the last in order at the top */
   for (;;) {
     int64_t child = 2 * i + 1;
     if (child >= count) return;
     if (child + 1 < count && before(&heap[child], &heap[child + 1])) ++child;
     if (!before(&heap[i], &heap[child])) return;
-    lm_candidate t = heap[i];
-    heap[i] = heap[child];
-    heap[child] = t;
+    swap(&heap[i], &heap[child]);
     i = child;
   }
 }
@@ -111,11 +115,9 @@ static int64_t keep_first(lm_candidate *c, int64_t n, int64_t k) {
   if (k > n) k = n;
   for (int64_t i = k / 2; i-- > 0;) sift(c, k, i);
   for (int64_t i = k; i < n; ++i)
-    if (before(&c[i], &c[0])) c[0] = c[i], sift(c, k, 0);
+    if (before(&c[i], &c[0])) swap(&c[i], &c[0]), sift(c, k, 0);
   for (int64_t end = k - 1; end > 0; --end) {
-    lm_candidate t = c[0];
-    c[0] = c[end];
-    c[end] = t;
+    swap(&c[0], &c[end]);
     sift(c, end, 0);
   }
   return k;
