@@ -104,3 +104,20 @@ uint64_t ait_part_hash(const ait_region *part, const int64_t *const *symbols, si
   add_region(&h, part, 0);
   return h.hash;
 }
+
+ait_status ait_parts_hash(const ait_parts *parts, const ait_tune_cases *cases, uint64_t hashes[AIT_PARTS_MAX]) {
+  enum { SETS = 16 };
+  const ait_region *whole = parts->whole;
+  const int64_t *sets[SETS];
+  size_t count = 0, size = (whole->symbol_count + 1) * sizeof(int64_t);
+  int64_t *values = ait_alloc(ait_allocator_default(), SETS * size, _Alignof(int64_t));
+  ait_status status = values ? AIT_OK : AIT_OOM();
+  for (size_t i = 0; status == AIT_OK && i < cases->count && cases->items[i].measured && count < SETS; ++i) {
+    int64_t *one = values + count * (whole->symbol_count + 1);
+    status = ait_bind_inputs(whole, cases->items[i].inputs, cases->items[i].input_count, one);
+    sets[count++] = one;
+  }
+  for (uint32_t p = 0; status == AIT_OK && p < parts->count; ++p) hashes[p] = ait_part_hash(&parts->items[p].region, sets, count);
+  ait_free(ait_allocator_default(), values, SETS * size);
+  return status;
+}

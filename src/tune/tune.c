@@ -118,12 +118,14 @@ static ait_status run(ait_tuner *t, const char *model_path, const char *out_path
   t->x = (ait_trial_context){
       .raw = t->raw, .region = t->region, .cases = &t->cases, .options = &t->options, .tried = &t->list, .idle = idle, .idle_ctx = t};
   ait_tuner_recall_finished(t);
+  ait_tuner_find_kin(t);
   AIT_TRY(ait_tuner_measure_noise(t));
   AIT_TRY(ait_tuner_try_all(t));
   AIT_TRY(ait_tuner_try_mixed(t));
   AIT_TRY(ait_tuner_pursue(t));
   ait_tuner_remember_finished(t);
   AIT_TRY(ait_tuner_decide(t));
+  ait_tuner_remember_kin(t);
   AIT_TRY(ait_tuner_shapes(t));
   ait_tuner_end_watch(t);
   AIT_TRY(ait_tuner_gather_evidence(t));

@@ -152,25 +152,13 @@ static ait_mix *new_mix(const search *s) {
   return m;
 }
 
-/* Parts by what they are under the sizes of every sample. */
 static ait_status hash_parts(search *s) {
-  enum { SETS = 16 };
-  const int64_t *sets[SETS];
-  size_t count = 0, size = (s->region->symbol_count + 1) * sizeof(int64_t);
-  int64_t *values = ait_alloc(ait_allocator_default(), SETS * size, _Alignof(int64_t));
-  ait_status status = values ? AIT_OK : AIT_OOM();
-  for (size_t i = 0; status == AIT_OK && i < s->x->cases->count && s->x->cases->items[i].measured && count < SETS; ++i) {
-    int64_t *one = values + count * (s->region->symbol_count + 1);
-    status = ait_bind_inputs(s->region, s->x->cases->items[i].inputs, s->x->cases->items[i].input_count, one);
-    sets[count++] = one;
-  }
-  for (uint32_t p = 0; status == AIT_OK && p < s->parts.count; ++p) {
-    s->hashes[p] = ait_part_hash(&s->parts.items[p].region, sets, count);
+  AIT_TRY(ait_parts_hash(&s->parts, s->x->cases, s->hashes));
+  for (uint32_t p = 0; p < s->parts.count; ++p) {
     s->alike[p] = 0;
     while (s->hashes[s->alike[p]] != s->hashes[p]) ++s->alike[p];
   }
-  ait_free(ait_allocator_default(), values, SETS * size);
-  return status;
+  return AIT_OK;
 }
 
 /* One trial measures these parts on the engine; the rest of the model runs on native meanwhile. */

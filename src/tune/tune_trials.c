@@ -98,12 +98,13 @@ static bool any_valid(const ait_tuner *t) {
 
 /* A run that went to its end with these candidates and this budget has decided what was not worth trying: the same run again decides the
  * same. */
-static void finish_key(const ait_tuner *t, char *key, size_t size) {
+static void finish_key(ait_tuner *t, char *key, size_t size) {
   uint64_t names = 0;
   for (size_t i = 0; i < t->list.count; ++i) {
     names = ait_hash(t->list.items[i].name, strlen(t->list.items[i].name), names);
     names = ait_hash(t->list.items[i].version, strlen(t->list.items[i].version), names);
   }
+  t->candidates = names;
   snprintf(key, size, "finished-%s-%s-%g-%016llx", t->key, t->objective.text, t->options.budget_seconds, (unsigned long long)names);
 }
 
@@ -132,6 +133,8 @@ static ait_status try_or_skip(ait_tuner *t, ait_candidate *c) {
   if (*c->missing) skip(t, c, c->missing);
   else if (comes_too_late(t, c)) skip(t, c, "an earlier candidate was valid, and the first wins");
   else if (slow && any_valid(t) && !t->options.backends) skip(t, c, "the oracle is no contestant where another candidate is valid");
+  else if (!recorded && !essential && ait_tuner_is_behind_in_kin(t, c) && any_valid(t))
+    skip(t, c, "it was far behind on a model with mostly the same parts");
   else if (!recorded && !essential && (t->finished.done || ait_tuner_left(t, 0.6) < 0) && any_valid(t))
     skip(t, c, "the budget was used up");
   else if (!recorded && !essential && t->options.from_record) skip(t, c, "the record does not hold it");

@@ -20,6 +20,12 @@ typedef struct ait_tuner_finish {
   bool mixed;    /* mixed plans were looked for */
 } ait_tuner_finish;
 
+/* Candidates by name; plain data, in the record. */
+typedef struct ait_tuner_kin {
+  uint32_t count;
+  char names[AIT_CONTEST_MAX][256];
+} ait_tuner_kin;
+
 typedef struct ait_tuner {
   ait_tune_options options;
   ait_objective objective;
@@ -44,6 +50,9 @@ typedef struct ait_tuner {
    * run again decides the same. */
   ait_tuner_finish finished;
   char finish_key[512]; /* of the candidates that there were at the beginning */
+  uint64_t candidates;  /* their names and versions */
+  bool has_kin;
+  ait_tuner_kin kin; /* finalists of models with the same parts */
   uint32_t done, total;
   const char *current; /* candidate at work, or NULL */
   ait_watch watch;     /* the machine, while anything is measured */
@@ -97,6 +106,11 @@ ait_status ait_tuner_nothing_valid(const ait_tuner *t) AIT_MUST_USE; /* the erro
 
 void ait_tuner_recall_finished(ait_tuner *t);   /* before the first trial */
 void ait_tuner_remember_finished(ait_tuner *t); /* after the last trial */
+
+/* ---- tune_kin.c: what an earlier tuning of a model with mostly the same parts tells -------------------------------------------------*/
+void ait_tuner_find_kin(ait_tuner *t); /* before the first trial */
+bool ait_tuner_is_behind_in_kin(const ait_tuner *t, const ait_candidate *c);
+void ait_tuner_remember_kin(ait_tuner *t); /* after the contest */
 
 /* ---- tune_noise.c: how far what is measured here can be trusted -----------------------------------------------------------------------*/
 /* Trial of the baseline, then the baseline against itself: the noise floor. Before other trials. */
