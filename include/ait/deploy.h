@@ -14,6 +14,10 @@ typedef struct ait_deploy_options {
   int64_t max_seq;                           /* longest sequence; 0: what the model says, at most 32768 */
   int64_t page_size;                         /* tokens of a page, 16 to 128; 0: 32 */
   const char *kv_dtype;                      /* "float32", "bfloat16", "int8"; NULL: float32 */
+  const char *quantize;                      /* weights of layers: "bf16", "int8", "int4"; NULL: as they are, in float32 */
+  const char *embedding;                     /* the same for the table of embeddings; NULL: as they are */
+  const char *head;                          /* the same for the last projection; NULL: as `quantize` says */
+  int64_t group;                             /* neighbours in a row that share a scale: 32, 64, 128; 0: 32 */
   const char *weights;                       /* as in ait_load_options; NULL: the folder's checkpoint, or the model's own */
   const char *backend;                       /* that runs the plan; NULL: "native" */
   bool allow_unmatched;                      /* what cannot be cached runs whole sequences at each step */

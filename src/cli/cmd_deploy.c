@@ -14,6 +14,10 @@ int cli_cmd_deploy(const cli_args *args) {
   ait_deploy_options_init(&options);
   if (!cli_int(args, "max-seq", 2, 1 << 24, 0, &options.max_seq)) return CLI_USAGE;
   if (!cli_int(args, "page-size", 1, 1024, 0, &options.page_size)) return CLI_USAGE;
+  if (!cli_int(args, "group", 1, 1024, 0, &options.group)) return CLI_USAGE;
+  options.quantize = cli_option(args, "quantize");
+  options.embedding = cli_option(args, "embedding");
+  options.head = cli_option(args, "head");
   options.kv_dtype = cli_option(args, "kv-dtype");
   options.weights = cli_option(args, "weights");
   options.allow_unmatched = cli_flag(args, "allow-unmatched");

@@ -121,7 +121,7 @@ static bool guards_hold(const dep_work *w, int64_t length) {
     if (!ait_dim_eval(g->dims, symbols, g->guards[i].left, &left) || !ait_dim_eval(g->dims, symbols, g->guards[i].right, &right)) continue;
     bool held[] = {
         [AIT_GUARD_EQ] = left == right, [AIT_GUARD_NE] = left != right, [AIT_GUARD_LE] = left <= right, [AIT_GUARD_LT] = left < right};
-    if (!held[g->guards[i].op]) return false;
+    if (g->guards[i].op != AIT_GUARD_NE && !held[g->guards[i].op]) return false; /* NE: single lengths that took another path */
   }
   return true;
 }

@@ -88,8 +88,7 @@ typedef struct dep_work {
   dep_label *labels;       /* by value id */
   size_t label_capacity;
   int64_t max_seq, page_size;
-  bool told;          /* the source says how long sequences may be */
-  ait_dtype kv_dtype; /* NONE: that of the keys */
+  bool told; /* the source says how long sequences may be */
   dep_group groups[AIT_LM_MAX_GROUPS];
   uint32_t group_count;
   dep_state *states;
@@ -161,6 +160,8 @@ bool dep_const_sizes(const ait_graph *g, uint32_t value, int32_t skip_dim, int64
 /* proof.c: new_value must equal old_value for random operands at several lengths. negative: operands that are below zero, by bits. */
 ait_status dep_prove(dep_work *w, uint32_t old_value, uint32_t new_value, const uint32_t *operands, uint32_t count, uint32_t negative,
                      int64_t extra_length, bool *out_equal) AIT_MUST_USE;
+/* reduce.c: fewer bits for weights, keys and values, as the options say. *out_any false: they say nothing. Errors: invalid-argument. */
+ait_status dep_reduce(dep_work *w, bool *out_any) AIT_MUST_USE;
 /* head.c */
 ait_status dep_select_rows(dep_work *w) AIT_MUST_USE;
 

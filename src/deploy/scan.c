@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { MAX_ENTRIES = 8, PROBE = 19 };
+enum { MAX_ENTRIES = 8, PROBE = 13 };
 
 typedef struct entry {
   uint32_t value;

@@ -12,8 +12,8 @@ typedef struct seal {
   ait_plan plan;
   ait_weight_store *weights; /* those that the graph reads */
   ait_text section;          /* llm.json */
-  dep_check check;
-  bool checked;
+  dep_check check, reduced;  /* before, and with fewer bits */
+  bool checked, is_reduced;
   int64_t vocab;
 } seal;
 
@@ -79,6 +79,16 @@ static void put_states(const dep_work *w, ait_text *t) {
   ait_text_printf(t, "]");
 }
 
+static void put_check(ait_text *t, const char *key, const dep_check *c) {
+  ait_text_printf(t, ",\"%s\":{\"length\":%lld,\"prefill\":", key, (long long)c->length);
+  ait_text_json_double(t, c->prefill);
+  ait_text_printf(t, ",\"steps\":");
+  ait_text_json_double(t, c->steps);
+  ait_text_printf(t, ",\"pieces\":");
+  ait_text_json_double(t, c->pieces);
+  ait_text_printf(t, "}");
+}
+
 static ait_status write_section(seal *s) {
   ait_text *t = &s->section;
   const dep_source *source = s->source;
@@ -89,15 +99,8 @@ static ait_status write_section(seal *s) {
   for (uint32_t i = 0; i < source->stop_count; ++i) ait_text_printf(t, "%s%lld", i ? "," : "", (long long)source->stops[i]);
   ait_text_printf(t, "],\"cached\":true");
   put_states(s->w, t);
-  if (s->checked) {
-    ait_text_printf(t, ",\"proof\":{\"length\":%lld,\"prefill\":", (long long)s->check.length);
-    ait_text_json_double(t, s->check.prefill);
-    ait_text_printf(t, ",\"steps\":");
-    ait_text_json_double(t, s->check.steps);
-    ait_text_printf(t, ",\"pieces\":");
-    ait_text_json_double(t, s->check.pieces);
-    ait_text_printf(t, "}");
-  }
+  if (s->checked) put_check(t, "proof", &s->check);
+  if (s->checked && s->is_reduced) put_check(t, "reduced", &s->reduced);
   ait_text_printf(t, "}\n");
   return t->failed ? AIT_OOM() : AIT_OK;
 }
@@ -110,7 +113,7 @@ static const void *find_section(void *owner, const char *name, size_t *out_size)
   return s->section.data;
 }
 
-static ait_status prove(seal *s, const ait_graph *original) {
+static ait_status compare(seal *s, const ait_graph *original, dep_check *out) {
   ait_model_parts parts = {.allocator = s->w->a,
                            .portable = s->region,
                            .weights = ait_weight_store_provider(s->weights),
@@ -125,10 +128,14 @@ static ait_status prove(seal *s, const ait_graph *original) {
   ait_lm *lm = NULL;
   AIT_TRY(ait_model_build(&parts, &model));
   ait_status status = ait_lm_create(s->w->a, model, &lm);
-  if (!status) status = dep_compare(original, lm, s->w->a, &s->check);
+  if (!status) status = dep_compare(original, lm, s->w->a, out);
   ait_lm_destroy(lm);
   ait_model_release(model);
-  AIT_TRY(status);
+  return status;
+}
+
+static ait_status prove(seal *s, const ait_graph *original) {
+  AIT_TRY(compare(s, original, &s->check));
   s->checked = true;
   double worst = s->check.prefill > s->check.steps ? s->check.prefill : s->check.steps;
   if (s->check.pieces > worst) worst = s->check.pieces;
@@ -164,12 +171,20 @@ static ait_status report(const seal *s, char **out) {
   return AIT_OK;
 }
 
-static ait_status run(seal *s, const ait_graph *original, const char *path, char **out_json) {
+static void drop_plan(seal *s) {
+  ait_plan_deinit(&s->plan);
+  ait_graph_region_destroy(s->w->a, s->region);
+  ait_weight_store_release(s->weights);
+  s->plan = (ait_plan){.allocator = s->w->a};
+  s->region = NULL;
+  s->weights = NULL;
+}
+
+static ait_status make_plan(seal *s) {
   dep_work *w = s->w;
   ait_graph *g = w->g;
   char target[256];
-  const ait_value_info *logits = &g->values[g->outputs[0].arg.as.value];
-  if (!ait_dim_is_const(g, logits->shape[1], &s->vocab)) return ait_error(AIT_CODE_UNSUPPORTED, "the vocabulary's size is not fixed");
+  drop_plan(s);
   AIT_TRY(drop_unread(g));
   AIT_TRY(input_names(g));
   AIT_TRY(ait_graph_verify(g));
@@ -178,11 +193,21 @@ static ait_status run(seal *s, const ait_graph *original, const char *path, char
   ait_plan_target(ait_cpu_features(), target, sizeof target);
   AIT_TRY(ait_plan_compile(w->a, w->options->backend ? w->options->backend : "native", NULL, s->region,
                            ait_weight_store_provider(s->weights), UINT64_MAX, target, &s->plan));
-  AIT_TRY(write_section(s));
+  return write_section(s);
+}
+
+static ait_status run(seal *s, const ait_graph *original, const char *path, char **out_json) {
+  const ait_graph *g = s->w->g;
+  const ait_value_info *logits = &g->values[g->outputs[0].arg.as.value];
+  if (!ait_dim_is_const(g, logits->shape[1], &s->vocab)) return ait_error(AIT_CODE_UNSUPPORTED, "the vocabulary's size is not fixed");
   if (original) {
+    AIT_TRY(make_plan(s));
     AIT_TRY(prove(s, original));
-    AIT_TRY(write_section(s));
   }
+  AIT_TRY(dep_reduce(s->w, &s->is_reduced));
+  if (!original || s->is_reduced) AIT_TRY(make_plan(s));
+  if (original && s->is_reduced) AIT_TRY(compare(s, original, &s->reduced));
+  AIT_TRY(write_section(s));
   AIT_TRY(write_file(s, path));
   return report(s, out_json);
 }
@@ -192,8 +217,6 @@ ait_status dep_seal(dep_work *w, const dep_source *source, const ait_graph *orig
   ait_text_init(&s.section, w->a);
   ait_status status = run(&s, original, path, out_json);
   ait_text_deinit(&s.section);
-  ait_plan_deinit(&s.plan);
-  ait_graph_region_destroy(w->a, s.region);
-  ait_weight_store_release(s.weights);
+  drop_plan(&s);
   return status;
 }

@@ -1,0 +1,151 @@
+/* Deploying the models of tests/data/llm (made by tests/llm/make.py): those that must be cached run their proof; those that only look like
+ * it are refused with the reason. */
+#include "deploy/deploy.h"
+#include <ait/ait.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *folder(void) { return AIT_TEST_DATA "/llm"; }
+
+static ait_status deploy(const char *name, const char *out, char **json) {
+  char path[512];
+  ait_deploy_options options;
+  ait_deploy_options_init(&options);
+  options.max_seq = 64;
+  snprintf(path, sizeof path, "%s/%s.pt2", folder(), name);
+  return ait_deploy(path, out, &options, json);
+}
+
+static void temporary(char path[64]) {
+  strcpy(path, "/tmp/ait_deploy_test.XXXXXX");
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  close(fd);
+}
+
+static void every_model(void **state) {
+  AIT_UNUSED(state);
+  char list[512], line[256], path[64];
+  snprintf(list, sizeof list, "%s/models.tsv", folder());
+  FILE *f = fopen(list, "r");
+  assert_non_null(f);
+  temporary(path);
+  int seen = 0;
+  for (; fgets(line, sizeof line, f); ++seen) {
+    char *name = strtok(line, "\t\n"), *want = strtok(NULL, "\t\n"), *json = NULL;
+    ait_status status = deploy(name, path, &json);
+    if (!strcmp(want, "cached")) {
+      if (status) fail_msg("%s: %s", name, ait_status_message(status));
+      assert_non_null(strstr(json, "\"proof\""));
+    } else {
+      if (!status) fail_msg("%s was deployed", name);
+      if (!strstr(ait_status_message(status), want)) fail_msg("%s: '%s' does not say '%s'", name, ait_status_message(status), want);
+      ait_status_free(status);
+    }
+    ait_string_free(json);
+  }
+  fclose(f);
+  unlink(path);
+  assert_true(seen >= 20);
+}
+
+/* ---- a deployed model, step by step
+ * ----------------------------------------------------------------------------------------------------*/
+typedef struct fixture {
+  ait_model *model;
+  ait_lm *lm;
+  ait_lm_context *context;
+} fixture;
+
+static void open_model(fixture *f, const char *name, const ait_lm_context_options *options) {
+  char path[64], *json;
+  temporary(path);
+  ait_status status = deploy(name, path, &json);
+  if (status) fail_msg("%s", ait_status_message(status));
+  ait_string_free(json);
+  assert_null(ait_model_load(path, NULL, &f->model));
+  assert_null(ait_lm_create(ait_allocator_default(), f->model, &f->lm));
+  assert_null(ait_lm_context_create(f->lm, options, &f->context));
+  unlink(path);
+}
+
+static void close_model(fixture *f) {
+  ait_lm_context_destroy(f->context);
+  ait_lm_destroy(f->lm);
+  ait_model_release(f->model);
+}
+
+static ait_status step(fixture *f, const int32_t *tokens, int32_t count, int32_t past, const int32_t *pages, int32_t slot, float *logits) {
+  int32_t row = count - 1;
+  ait_lm_sequence s = {.count = count, .past = past, .slot = slot, .page_count = 2};
+  for (uint32_t g = 0; g < AIT_LM_MAX_GROUPS; ++g) s.pages[g] = pages;
+  ait_lm_batch b = {
+      .tokens = tokens, .token_count = count, .sequences = &s, .sequence_count = 1, .rows = &row, .row_count = 1, .logits = logits};
+  return ait_lm_run(f->context, &b);
+}
+
+/* Copies of pages and slots go on as the original would: prefix reuse. */
+static void copies_go_on(void **state) {
+  AIT_UNUSED(state);
+  fixture f;
+  const int32_t tokens[6] = {3, 1, 4, 1, 5, 9}, first[2] = {0, 1}, second[2] = {3, 2};
+  float a[128], b[128];
+  ait_lm_context_options o = {.max_tokens = 8, .max_sequences = 1, .units = {2, 4}};
+  for (int g = 0; g < AIT_LM_MAX_GROUPS; ++g) o.units[g] = 4;
+  open_model(&f, "bamba", &o);
+  const ait_lm_info *info = ait_lm_describe(f.lm);
+  assert_int_equal(info->vocab, 128);
+  assert_null(step(&f, tokens, 5, 0, first, 0, a));
+  for (uint32_t g = 0; g < info->group_count; ++g) {
+    assert_null(ait_lm_copy(f.context, g, 0, 3));
+    if (info->groups[g].kind == AIT_LM_PAGES) assert_null(ait_lm_copy(f.context, g, 1, 2));
+  }
+  assert_null(step(&f, tokens + 5, 1, 5, first, 0, a));
+  assert_null(step(&f, tokens + 5, 1, 5, second, 3, b));
+  assert_memory_equal(a, b, sizeof a);
+  assert_null(step(&f, tokens, 6, 0, second, 3, b)); /* whole, over the same memory: the old contents do not matter */
+  for (int i = 0; i < 128; ++i) assert_true(a[i] - b[i] < 1e-4f && b[i] - a[i] < 1e-4f);
+  close_model(&f);
+}
+
+static void refuses(fixture *f, const int32_t *tokens, int32_t count, int32_t past, const int32_t *pages, int32_t slot, const char *words) {
+  float logits[128];
+  ait_status status = step(f, tokens, count, past, pages, slot, logits);
+  if (!status) fail_msg("taken: %s", words);
+  if (!strstr(ait_status_message(status), words)) fail_msg("'%s' does not say '%s'", ait_status_message(status), words);
+  ait_status_free(status);
+}
+
+static void bad_steps_are_refused(void **state) {
+  AIT_UNUSED(state);
+  fixture f;
+  const int32_t tokens[9] = {3, 1, 4, 1, 5, 9, 2, 6, 5}, pages[2] = {0, 1}, far[2] = {0, 7}, wrong[2] = {-1, 0}, alien[2] = {3, 128};
+  ait_lm_context_options o = {.max_tokens = 8, .max_sequences = 1};
+  for (int g = 0; g < AIT_LM_MAX_GROUPS; ++g) o.units[g] = 2;
+  open_model(&f, "bamba", &o);
+  refuses(&f, tokens, 9, 0, pages, 0, "tokens of a step");
+  refuses(&f, alien, 2, 0, pages, 0, "vocabulary");
+  refuses(&f, tokens, 1, 64, pages, 0, "longest sequence");
+  refuses(&f, tokens, 1, 32, far, 0, "not in the pool");
+  refuses(&f, tokens, 1, 0, wrong, 0, "not in the pool");
+  refuses(&f, tokens, 1, 0, pages, 2, "slot");
+  refuses(&f, tokens, 1, -1, pages, 0, "longest sequence");
+  assert_true(ait_lm_context_bytes(f.context) > 0);
+  assert_null(ait_lm_warm(f.context));
+  close_model(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_model),
+      cmocka_unit_test(copies_go_on),
+      cmocka_unit_test(bad_steps_are_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

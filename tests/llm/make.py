@@ -1,0 +1,199 @@
+"""Small exported language models for the tests, and the sweep over all kinds that docs/models.md shows.
+
+python make.py fixtures OUT                    the files of tests/data/llm
+python make.py sweep AIT FOLDER [-o PAGE.md]   every kind: export, answers as transformers gives them, caches, proof
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import zipfile
+
+import torch
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python", "ait"))
+import export_lm  # noqa: E402
+import shapes  # noqa: E402
+from kinds import KINDS  # noqa: E402
+
+FIXTURES = ("llama", "gemma3", "gpt2", "falcon_new", "gpt_oss", "mixtral", "bamba")
+
+
+def save(program, path):
+    """Without source lines, deflated."""
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)
+    plain = path + ".tmp"
+    torch.export.save(program, plain)
+    with zipfile.ZipFile(plain) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as target:
+        for item in source.infolist():
+            if item.filename.split("/", 1)[-1].startswith(("data/sample_inputs", ".data")):
+                continue
+            target.writestr(zipfile.ZipInfo(item.filename), source.read(item.filename), compress_type=zipfile.ZIP_DEFLATED, compresslevel=9)
+    os.remove(plain)
+
+
+def random_model(name, attention):
+    import transformers
+
+    cls, config_cls, keywords = KINDS[name]
+    torch.manual_seed(1)
+    config = getattr(transformers, config_cls)(**keywords)
+    config._attn_implementation = attention
+    model = getattr(transformers, cls)(config).eval().requires_grad_(False)
+    if hasattr(model, "set_experts_implementation"):
+        try:
+            model.set_experts_implementation("batched_mm")
+        except (ValueError, NotImplementedError, AttributeError):
+            pass
+    for p in model.parameters():  # larger, so that masks and positions show in the logits
+        p.copy_(p * 2.0 if p.dim() > 1 else p + 0.1 * torch.randn_like(p))
+    model.config.use_cache = False
+    return model
+
+
+def any_attention(name):
+    for attention in ("sdpa", "eager"):
+        try:
+            return random_model(name, attention), attention
+        except ValueError as error:
+            if attention == "eager":
+                raise error
+    return None
+
+
+def fixtures(out):
+    os.makedirs(out, exist_ok=True)
+    auto = torch.export.Dim.AUTO
+    ids = torch.arange(2 * 9).reshape(2, 9)
+    lines = []
+    for good, models in ((True, shapes.GOOD), (False, shapes.BAD)):
+        for name, model in models.items():
+            model, why = model if isinstance(model, tuple) else (model, "")
+            torch.manual_seed(2)
+            for p in model.parameters():
+                torch.nn.init.normal_(p, std=0.5)
+            with torch.no_grad():
+                program = torch.export.export(model.eval(), (ids,), dynamic_shapes=({0: auto, 1: auto},))
+            save(program, os.path.join(out, f"{name}.pt2"))
+            lines.append(f"{name}\t{'cached' if good else why}")
+    for name in FIXTURES:
+        model, _ = any_attention(name)
+        save(export_lm.export_program(model), os.path.join(out, f"{name}.pt2"))
+        lines.append(f"{name}\tcached")
+    with open(os.path.join(out, "models.tsv"), "w") as f:
+        f.write("".join(line + "\n" for line in lines))
+
+
+def run(command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
+
+
+def try_kind(ait, folder, name, attention):
+    """A row of the page: what was found, and how far apart things are."""
+    import numpy
+
+    model = random_model(name, attention)
+    hf, out = os.path.join(folder, "hf"), os.path.join(folder, "deployed.ait")
+    model.save_pretrained(hf)
+    export_lm.export_lm(hf, attention=[attention])
+    ids = torch.randint(1, 128, (2, 23), generator=torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        want = model(input_ids=ids, use_cache=False).logits
+        noise = (model.double()(input_ids=ids, use_cache=False).logits - want).abs().max() / want.abs().max()
+    done = run([ait, "deploy", hf, "-o", out, "--json"] + (["--max-seq", "64"] if "longrope" in name else []))
+    if done.returncode:
+        return {"name": name, "attention": attention, "error": done.stderr.strip()}
+    section = json.loads(done.stdout)
+    numpy.savez(os.path.join(folder, "ids.npz"), input_ids=ids.numpy())
+    program = os.path.join(folder, "plain.pt2")
+    torch.export.save(export_lm.export_program(random_model(name, attention)), program)
+    ran = run([ait, "run", program, "-i", os.path.join(folder, "ids.npz"), "-o", os.path.join(folder, "logits.npz")])
+    if ran.returncode:
+        return {"name": name, "attention": attention, "error": ran.stderr.strip()}
+    got = torch.from_numpy(list(numpy.load(os.path.join(folder, "logits.npz")).values())[0])
+    apart = float((got - want).abs().max() / want.abs().max())
+    return {"name": name, "attention": attention, "groups": section["groups"], "proof": section["proof"], "torch": apart, "noise": float(noise)}
+
+
+def describe(groups):
+    parts = []
+    for g in groups:
+        if g["kind"] == "slots":
+            parts.append(f"{g['layers']} slots")
+        else:
+            parts.append(f"{g['layers']} paged" + (f" (window {g['window']})" if g["window"] else ""))
+    return ", ".join(parts)
+
+
+def page(rows):
+    lines = [
+        "# Language models that deploy",
+        "",
+        "Made by `make llm-models`: for each kind a tiny random configuration of transformers, exported by `python -m ait.export_lm`, deployed with caches.",
+        "Columns: what was cached; the exported graph on the oracle against transformers in float32; the cached graph against the exported graph: whole prompts, token",
+        "by token, in odd pieces (largest difference of logits, relative to the largest logit).",
+        "",
+        "| kind | attention | caches | against transformers | prefill | token by token | pieces |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for r in rows:
+        if "error" in r:
+            lines.append(f"| {r['name']} | {r['attention']} | refused: {r['error'].splitlines()[0][:160]} | | | | |")
+            continue
+        p = r["proof"]
+        lines.append(
+            f"| {r['name']} | {r['attention']} | {describe(r['groups'])} | {r['torch']:.1e} | {p['prefill']:.1e} | {p['steps']:.1e} | {p['pieces']:.1e} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def sweep(ait, folder, out, only):
+    os.makedirs(folder, exist_ok=True)
+    rows, bad = [], 0
+    for name in KINDS:
+        if only and name not in only:
+            continue
+        for attention in ("sdpa", "eager"):
+            start = time.time()
+            try:
+                row = try_kind(ait, folder, name, attention)
+            except ValueError as error:  # transformers has no such implementation for it
+                print(f"{name} {attention}: {str(error).splitlines()[0][:100]}", file=sys.stderr)
+                continue
+            except Exception as error:  # noqa: BLE001: an export that fails is a row of the page
+                row = {"name": name, "attention": attention, "error": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
+            worst = max([row["torch"], *(row["proof"][k] for k in ("prefill", "steps", "pieces"))]) if "proof" in row else None
+            if worst is None or worst > 1e-4:
+                bad += 1
+            print(f"{name} {attention}: {worst if worst is not None else row['error'][:300]} ({time.time() - start:.0f} s)", flush=True)
+            rows.append(row)
+    if out:
+        with open(out, "w") as f:
+            f.write(page(rows))
+    return bad
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    fixture = commands.add_parser("fixtures")
+    fixture.add_argument("out")
+    all_kinds = commands.add_parser("sweep")
+    all_kinds.add_argument("ait")
+    all_kinds.add_argument("folder")
+    all_kinds.add_argument("-o", "--output")
+    all_kinds.add_argument("--only", default="")
+    args = parser.parse_args()
+    if args.command == "fixtures":
+        fixtures(args.out)
+        return 0
+    only = [n for n in args.only.split(",") if n]
+    return 1 if sweep(args.ait, args.folder, args.output, only) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""Small attention models in spellings of their own: what must be cached, and what only looks like it."""
+
+import torch
+
+
+def rotate_half(x, cos, sin):
+    a, b = x.chunk(2, -1)
+    return x * cos + torch.cat((-b, a), -1) * sin
+
+
+class Model(torch.nn.Module):
+    def __init__(self, heads=2, width=8, vocab=32, rope="half"):
+        super().__init__()
+        self.heads, self.width, self.rope = heads, width, rope
+        size = heads * width
+        self.embed = torch.nn.Embedding(vocab, size)
+        self.qkv = torch.nn.Linear(size, 3 * size)
+        self.out = torch.nn.Linear(size, size)
+        self.head = torch.nn.Linear(size, vocab, bias=False)
+        self.register_buffer("freq", 1.0 / 100 ** (torch.arange(0, width, 2).float() / width))
+
+    def turn(self, x):
+        angle = torch.arange(x.shape[2], device=x.device).float()[:, None] * self.freq
+        if self.rope == "half":
+            angle = torch.cat((angle, angle), -1)
+            return rotate_half(x, angle.cos(), angle.sin())
+        if self.rope == "pairs":
+            a, b = x[..., ::2], x[..., 1::2]
+            return torch.stack((a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()), -1).flatten(-2)
+        return x
+
+    def split(self, x):
+        b, s, _ = x.shape
+        return x.view(b, s, self.heads, self.width).transpose(1, 2)
+
+    def scores(self, q, k):
+        return q @ k.transpose(-1, -2) * self.width**-0.5
+
+    def mask(self, ids):
+        s = ids.shape[1]
+        return torch.full((s, s), float("-inf")).triu(1)
+
+    def weigh(self, ids, scores):
+        return torch.softmax(scores + self.mask(ids), -1)
+
+    def forward(self, input_ids):
+        x = self.embed(input_ids)
+        q, k, v = (self.split(t) for t in self.qkv(x).chunk(3, -1))
+        p = self.weigh(input_ids, self.scores(self.turn(q), self.turn(k)))
+        y = (p @ v).transpose(1, 2).flatten(-2)
+        return self.head(x + self.out(y))
+
+
+def grid(ids):
+    at = torch.arange(ids.shape[1])
+    return at[:, None], at[None, :]
+
+
+def keep(rule):
+    """A model whose queries see the keys for which rule(ids, q, k) holds."""
+
+    class Kept(Model):
+        def weigh(self, ids, scores):
+            q, k = grid(ids)
+            return torch.softmax(scores.masked_fill(~rule(ids, q, k), -1e38), -1)
+
+    return Kept
+
+
+def biased(bias):
+    class Biased(Model):
+        def mask(self, ids):
+            q, k = grid(ids)
+            return torch.where(k <= q, bias(q, k).float(), -1e38)
+
+    return Biased
+
+
+class CapFirst(Model):
+    def weigh(self, ids, scores):
+        return super().weigh(ids, 2.0 * torch.tanh(scores / 2.0))
+
+
+class CapLast(Model):
+    def weigh(self, ids, scores):
+        q, k = grid(ids)
+        return torch.softmax(2.0 * torch.tanh(torch.where(k <= q, scores, -1e38) / 2.0), -1)
+
+
+class NotCausalConv(Model):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv1d(16, 16, 3, padding=1, groups=16)
+
+    def weigh(self, ids, scores):
+        return super().weigh(ids, scores)
+
+    def forward(self, input_ids):
+        return self.head(self.conv(self.embed(input_ids).transpose(1, 2)).transpose(1, 2))
+
+
+class CausalConv(NotCausalConv):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv1d(16, 16, 4, groups=16)
+
+    def forward(self, input_ids):
+        x = torch.nn.functional.pad(self.embed(input_ids).transpose(1, 2), (3, 0))
+        return self.head(self.conv(x).transpose(1, 2))
+
+
+class MeanOfAll(Model):
+    def forward(self, input_ids):
+        x = self.embed(input_ids)
+        return self.head(x + x.mean(1, keepdim=True))
+
+
+class LengthScaled(Model):
+    def forward(self, input_ids):
+        return super().forward(input_ids) * torch.arange(input_ids.shape[1]).float().sum()
+
+
+GOOD = {
+    "plain": Model(),
+    "pairs": Model(rope="pairs"),
+    "window": keep(lambda ids, q, k: (k <= q) & (k > q - 5))(),
+    "cap_first": CapFirst(),
+    "distance": biased(lambda q, k: 0.25 * (k - q))(),
+    "causal_conv": CausalConv(),
+}
+BAD = {  # name: model, words of the error
+    "everything": (keep(lambda ids, q, k: q - k < 10**6)(), "not causal"),
+    "prefix": (keep(lambda ids, q, k: (k <= q) | (k < 3))(), "not causal"),
+    "holes": (keep(lambda ids, q, k: (k <= q) & ((q - k) % 2 == 0))(), "not causal"),
+    "window_late": (keep(lambda ids, q, k: (k <= q) & (k > q - 5) | (k == 0))(), "not causal"),
+    "looks_ahead": (keep(lambda ids, q, k: k <= q + 1)(), "not causal"),
+    "padding": (keep(lambda ids, q, k: ((k <= q) & (ids != 0)[:, None, None, :]))(), "depends on tokens"),
+    "curved": (biased(lambda q, k: -torch.log1p((q - k).clamp(min=0).float()))(), "not linear"),
+    "cap_last": (CapLast(), "added before the soft cap"),
+    "conv_ahead": (NotCausalConv(), "convolution"),
+    "mean": (MeanOfAll(), "reduces over the tokens"),
+    "length": (LengthScaled(), "length"),
+}
