@@ -1,5 +1,5 @@
 # Thin: each line calls a tool that can be called alone.
-.PHONY: demo test check build bench trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-asan wheel conformance clean
+.PHONY: llm-models demo test check build bench trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-asan wheel conformance clean
 JOBS ?= $(shell nproc)
 
 # Installs what is missing, builds, and runs the main job on the bundled model.
@@ -54,6 +54,10 @@ conformance: setup-all build
 python: setup-all build
 	cmake --build --preset release --target ait_python ait_rt_python ait_rt_wheel -j $(JOBS)
 	.venv/bin/python -m pytest -q tests/python
+
+# Every kind of language model that the sweep knows: exported by transformers, deployed, compared; writes docs/models.md.
+llm-models: setup-all build
+	.venv/bin/python tests/llm/make.py sweep build/release/bin/ait build/llm -o docs/models.md
 
 # The tests of the extension module under AddressSanitizer and UBSan.
 python-asan: setup-all

@@ -126,16 +126,28 @@ static bool guards_hold(const dep_work *w, int64_t length) {
   return true;
 }
 
+/* Guards leave out single lengths (multiples of a chunk took another path): they are no limit. */
+static bool holds_near(const dep_work *w, int64_t length) {
+  for (int64_t n = length; n >= 2 && n > length - 64; --n)
+    if (guards_hold(w, n)) return true;
+  return false;
+}
+
 /* The longest sequence, at most max_seq, for which the export holds. */
 static int64_t promised(const dep_work *w) {
   const ait_symbol *s = ait_graph_symbol(w->g, w->tokens_name);
   int64_t low = 2, high = s->max < w->max_seq ? s->max : w->max_seq;
-  if (guards_hold(w, high)) return high;
+  if (holds_near(w, high)) {
+    for (int64_t n = high; high - n < 64 && n >= 2; --n) /* unless nothing beyond holds: then the last that does */
+      if (guards_hold(w, n)) return holds_near(w, high + 64) ? high : n;
+    return high;
+  }
   while (high - low > 1) {
     int64_t middle = low + (high - low) / 2;
-    if (guards_hold(w, middle)) low = middle;
+    if (holds_near(w, middle)) low = middle;
     else high = middle;
   }
+  while (low > 2 && !guards_hold(w, low)) --low;
   return low;
 }
 

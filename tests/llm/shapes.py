@@ -134,7 +134,7 @@ BAD = {  # name: model, words of the error
     "holes": (keep(lambda ids, q, k: (k <= q) & ((q - k) % 2 == 0))(), "not causal"),
     "window_late": (keep(lambda ids, q, k: (k <= q) & (k > q - 5) | (k == 0))(), "not causal"),
     "looks_ahead": (keep(lambda ids, q, k: k <= q + 1)(), "not causal"),
-    "padding": (keep(lambda ids, q, k: ((k <= q) & (ids != 0)[:, None, None, :]))(), "depends on tokens"),
+    "padding": (keep(lambda ids, q, k: ((k <= q) & (ids != 0)[:, None, None, :]))(), "stands across the tokens"),
     "curved": (biased(lambda q, k: -torch.log1p((q - k).clamp(min=0).float()))(), "not linear"),
     "cap_last": (CapLast(), "added before the soft cap"),
     "conv_ahead": (NotCausalConv(), "convolution"),
