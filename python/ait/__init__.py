@@ -62,6 +62,8 @@ _LAZY: dict[str, str] = {
     "backends": "ait.files",
     "operators": "ait.files",
     "load_plugin": "ait.files",
+    "record_traffic": "ait.files",
+    "replay": "ait.files",
 }
 _SUBMODULES = frozenset({"files", "guests", "loading", "model", "progress"})
 
@@ -79,6 +81,7 @@ if typing.TYPE_CHECKING:
     from ait._tuning import wrap as wrap, unwrap as unwrap, tune as tune
     from ait.files import backends as backends, bench as bench, compare as compare, debug as debug, explain as explain
     from ait.files import export_onnx as export_onnx, inspect_file as inspect_file, load_plugin as load_plugin, operators as operators
+    from ait.files import record_traffic as record_traffic, replay as replay
     from ait.files import report as report, sign as sign, tune_file as tune_file, unpack as unpack, verify as verify
     from ait.loading import load as load
     from ait._report import Report as Report
@@ -105,5 +108,5 @@ __all__ = [
     "MinMemory", "Mismatch", "Model", "NotFound", "OneBackend", "OutOfMemory", "Pipeline", "Port", "Reason", "Record", "Report",
     "Session", "Strategy", "Tensor", "Timeout", "Traffic", "TuneReport", "Unavailable", "Unsupported", "backends", "bench",
     "compare", "debug", "explain", "export", "export_onnx", "inspect", "inspect_file", "load", "load_model", "load_plugin", "operators",
-    "register_class", "report", "save", "sign", "tune", "tune_file", "unpack", "unwrap", "verify", "wrap",
+    "record_traffic", "register_class", "replay", "report", "save", "sign", "tune", "tune_file", "unpack", "unwrap", "verify", "wrap",
 ]

@@ -57,20 +57,27 @@ def _samples(model: Model, data: Any) -> list[list[Any]]:
     return [bind(model, sample) for sample in data]
 
 
+def _pairs(mapping: typing.Mapping[str, str] | None) -> list[str] | None:
+    return None if mapping is None else [f"{k}={v}" for k, v in mapping.items()]
+
+
 # ---- tuning -----------------------------------------------------------------------------------------------------------------------------
 _LOAD_OPTIONS = frozenset({"model_name", "weights", "keys", "isa"})
 
 
 def tune_file(model: Path, out: Path, data: Any, *, strategy: str | None = None, backends: typing.Sequence[str] | None = None, threads: int = 0,
               budget: float = 60.0, tolerance: tuple[float, float] | None = None, record: Path | None = None, regions: str | None = None,
-              module_backends: typing.Mapping[str, str] | None = None, append: bool = False, embed_samples: bool = False,
+              module_backends: typing.Mapping[str, str] | None = None, module_strategies: typing.Mapping[str, str] | None = None,
+              buckets: typing.Mapping[str, typing.Sequence[int]] | None = None, append: bool = False, embed_samples: bool = False,
               progress: bool | _progress.Callback | None = None, **options: Any) -> Report:
     """`ait tune MODEL -o OUT.ait`: finds the fastest correct way to run the model here and seals it.
 
     data: a list of calls, each a dict by input name, a tuple by position, one array, or an .npz or .safetensors file.
-    budget: seconds. tolerance: (rtol, atol); None: from the oracle's rounding noise. record: a database of trials, so that a second run reuses
-    them. progress: True, False, a function of an `ait.progress.Event`; None: a bar where somebody looks. Ctrl-C stops after the running trial;
-    the record keeps what was tried. Further options: model_name, weights, isa, keys, sign, trial_seconds, trial_bytes.
+    strategy: as on the command line, "latency-budget=5". budget: seconds. tolerance: (rtol, atol); None: from the oracle's rounding noise.
+    record: a database of trials, so that a second run reuses them. buckets: {symbol or "input.dimension": sizes} that are measured, too.
+    progress: True, False, a function of an `ait.progress.Event`; None: a bar where somebody looks. Ctrl-C stops after the running trial; the
+    record keeps what was tried. Further options: batch_sizes ("1..64"), memory_bytes, seed, from_record, model_name, weights, isa, keys, sign,
+    trial_seconds, trial_bytes, call.
     Raises Mismatch when nothing valid was found: its `report` is the Report.
     """
     guests.configure()
@@ -81,7 +88,8 @@ def tune_file(model: Path, out: Path, data: Any, *, strategy: str | None = None,
         text = _core.tune(
             model, out, samples=_samples(ports, data), ports=ports, strategy=strategy, backends=None if backends is None else list(backends),
             threads=threads, budget=float(budget), rtol=float(rtol), atol=float(atol), record=None if record is None else os.fspath(record),
-            regions=regions, module_backends=None if module_backends is None else [f"{m}={b}" for m, b in module_backends.items()], append=append,
+            regions=regions, module_backends=_pairs(module_backends), module_strategies=_pairs(module_strategies),
+            buckets=_pairs({k: ",".join(map(str, v)) for k, v in buckets.items()} if buckets else None), append=append,
             embed_samples=embed_samples, progress=None if function is None else (lambda *e: function(_progress.Event(*e))), **options)
     except _core.Mismatch as error:
         error.report = Report(json.loads(error.report)) if isinstance(error.report, str) else error.report
@@ -158,6 +166,20 @@ def bench(models: Path | Model | typing.Sequence[Path | Model], sample: Any, *, 
         seconds = 0.0 if isinstance(m, Model) else time.perf_counter() - start
         entries.append((str(model.path), model, bind(model, sample), seconds, threads))
     return _parsed(_core.bench(entries, min_time))
+
+
+# ---- recorded traffic (docs/traffic.md) -----------------------------------------------------------------------------------------------------
+def record_traffic(trace: Path, model: Model, sample: Any, arrival: float | None = None) -> None:
+    """One request more at the end of a trace: when it came (the time of day, unless given) and the shapes of its inputs, never their contents."""
+    import time
+
+    _core.trace_append(trace, model, bind(model, sample), time.time() if arrival is None else arrival)
+
+
+def replay(model: Path | Model, trace: Path, sample: Any, *, threads: int = 0, seconds: float = 0.0, limit: float = 0.0) -> dict[str, Any]:
+    """`ait replay`: recorded traffic against the model: latencies, goodput within `limit` seconds."""
+    runner = model if isinstance(model, Model) else load_model(model)
+    return _parsed(_core.replay(runner, trace, bind(runner, sample), threads, seconds, limit))
 
 
 # ---- reports ----------------------------------------------------------------------------------------------------------------------------------

@@ -396,7 +396,7 @@ static void on_progress(void *ctx, const ait_tune_progress *p) {
 typedef struct tune_call {
   file_call file;
   ait_tune_options options;
-  const char **backends, **modules;
+  const char **backends, **modules, **buckets, **strategies;
   call_values *values;
   ait_sample *samples;
   size_t count;
@@ -426,7 +426,7 @@ static int take_samples(tune_call *t) {
 static int take_options(tune_call *t) {
   PyObject *rest = t->file.rest, *held = t->file.load.held;
   ait_tune_options *o = &t->options;
-  int64_t threads = 0, bytes = 0;
+  int64_t threads = 0, bytes = 0, memory = 0, seed = 0;
   PyObject *callback = PyDict_GetItemString(rest, "progress");
   if (callback) {
     if (callback != Py_None) {
@@ -442,12 +442,19 @@ static int take_options(tune_call *t) {
       core_take_float(rest, "trial_seconds", &o->trial_seconds) || core_take_int(rest, "trial_bytes", 0, INT64_MAX, &bytes) ||
       core_take_text(rest, "regions", held, &o->regions) || core_take_bool(rest, "append", &o->append) ||
       core_take_bool(rest, "embed_samples", &o->embed_samples) || core_take_text(rest, "sign", held, &o->sign_key) ||
-      core_take_text(rest, "call", held, &o->call_json) || core_nothing_left(rest, "tune"))
+      core_take_text(rest, "call", held, &o->call_json) || core_take_bool(rest, "from_record", &o->from_record) ||
+      core_take_int(rest, "seed", 0, INT64_MAX, &seed) || core_take_texts(rest, "buckets", held, &t->buckets) ||
+      core_take_text(rest, "batch_sizes", held, &o->batch_sizes) || core_take_int(rest, "memory_bytes", 0, INT64_MAX, &memory) ||
+      core_take_texts(rest, "module_strategies", held, &t->strategies) || core_nothing_left(rest, "tune"))
     return -1;
   o->threads = (int32_t)threads;
   o->trial_bytes = (uint64_t)bytes;
   o->backends = t->backends;
   o->module_backends = t->modules;
+  o->buckets = t->buckets;
+  o->module_strategies = t->strategies;
+  o->memory_bytes = (uint64_t)memory;
+  o->seed = (uint64_t)seed;
   const ait_load_options *load = &t->file.load.options;
   if (load->cpu_mask != UINT64_MAX) o->cpu_mask = load->cpu_mask;
   o->model_name = load->model_name;
@@ -465,6 +472,8 @@ static void tune_end(tune_call *t) {
   PyMem_Free(t->samples);
   PyMem_Free(t->backends);
   PyMem_Free(t->modules);
+  PyMem_Free(t->buckets);
+  PyMem_Free(t->strategies);
   call_end(&t->file);
 }
 
@@ -578,6 +587,49 @@ static PyObject *bench(PyObject *module, PyObject *args) {
   return failed ? NULL : document(status, out);
 }
 
+/* ---- traffic --------------------------------------------------------------------------------------------------------------------------*/
+/* trace_append(path, model, inputs, arrival) */
+static PyObject *trace_append(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *path = NULL, *model, *inputs, *result = NULL;
+  double arrival;
+  call_values v;
+  if (!PyArg_ParseTuple(args, "O&O!Od:trace_append", PyUnicode_FSConverter, &path, core_model_type, &model, &inputs, &arrival)) return NULL;
+  const core_model *m = (core_model *)model;
+  if (values_begin(inputs, m, &v) == 0) {
+    result = document(ait_trace_append(PyBytes_AsString(path), m->runner.model, v.values, v.count, arrival), NULL);
+    values_end(&v);
+  }
+  Py_DECREF(path);
+  return result;
+}
+
+/* replay(model, path, inputs, threads, seconds, limit) -> JSON */
+static PyObject *replay(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *path = NULL, *model, *inputs, *result = NULL;
+  ait_replay_options o;
+  int threads;
+  call_values v;
+  char *out = NULL;
+  ait_replay_options_init(&o);
+  if (!PyArg_ParseTuple(args, "O!O&Oidd:replay", core_model_type, &model, PyUnicode_FSConverter, &path, &inputs, &threads, &o.seconds,
+                        &o.limit_seconds))
+    return NULL;
+  const core_model *m = (core_model *)model;
+  o.threads = threads;
+  if (values_begin(inputs, m, &v) == 0) {
+    ait_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = ait_replay(m->runner.model, PyBytes_AsString(path), v.values, v.count, &o, &out);
+    Py_END_ALLOW_THREADS;
+    result = document(status, out);
+    values_end(&v);
+  }
+  Py_DECREF(path);
+  return result;
+}
+
 /* ---- all
  * -------------------------------------------------------------------------------------------------------------------------------------*/
 #define KEYWORDS(name, doc) \
@@ -600,6 +652,8 @@ static PyMethodDef functions[] = {
     {"report_html", report_html, METH_O, "report_html(json) -> page"},
     {"compare_reports", compare_reports, METH_VARARGS, "compare_reports(a, b, threshold=0.05, a_bytes=0, b_bytes=0) -> JSON"},
     {"bench", bench, METH_VARARGS, "bench([(label, model, inputs, load seconds, threads)], min_seconds) -> JSON"},
+    {"trace_append", trace_append, METH_VARARGS, "trace_append(path, model, inputs, arrival)"},
+    {"replay", replay, METH_VARARGS, "replay(model, path, inputs, threads, seconds, limit) -> JSON"},
     {"roofline", roofline, METH_VARARGS, "roofline(threads=0, seconds=0) -> JSON"},
     {"ops", ops, METH_NOARGS, "ops() -> JSON"},
     {"passes", passes, METH_NOARGS, "passes() -> JSON"},
