@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Finalists beyond the baseline: those within this factor of the best median of the first round. */
-static const double within = 1.25;
+/* Finalists beyond the baseline: those within this factor of the best median of the first measurements. */
+static const double within = 1.5;
 
 static double score_of(const ait_candidate *c) { return c->score > 0 ? c->score : c->median; }
 
@@ -30,6 +30,15 @@ static int32_t best_of(const ait_candidates *list, const ait_decision *d, bool (
   return best;
 }
 
+/* Near the best, or as fast as it in its fastest calls: on a busy machine a median tells little. */
+static bool may_be_best(const ait_candidate *c, const ait_candidate *best) {
+  double samples[AIT_TRIAL_SAMPLES];
+  if (score_of(c) <= within * score_of(best)) return true;
+  if (c->score > 0 || best->score > 0 || c->result.sample_count == 0) return false;
+  memcpy(samples, c->result.samples, sizeof samples);
+  return ait_stats_of(samples, c->result.sample_count).p5 <= best->median;
+}
+
 static bool is_single(const ait_candidate *c) { return !c->baseline && !c->mix && !c->barred; }
 static bool is_any(const ait_candidate *c) { return !c->barred; }
 
@@ -43,6 +52,25 @@ static int32_t fastest_baseline(const ait_candidates *list) {
   return best;
 }
 
+static void join(ait_decision *d, int32_t i) {
+  if (i >= 0 && d->finalist_count < AIT_CONTEST_MAX && !is_finalist(d, i)) d->finalists[d->finalist_count++] = i;
+}
+
+/* With its simpler relatives, the defaults of its backend with as many threads and with one: among what is within noise they win, in every
+ * run, whichever option was ahead by chance in this one. */
+static void add_finalist(const ait_candidates *list, ait_decision *d, int32_t i, int32_t best) {
+  join(d, i);
+  if (i < 0 || list->items[i].mix) return;
+  const ait_candidate *c = &list->items[i];
+  for (size_t k = 0; k < list->count; ++k) {
+    const ait_candidate *r = &list->items[k];
+    bool simpler_one = r->backend == c->backend && !r->mix && !*r->options && (*c->options || r->threads < c->threads);
+    if (simpler_one && (r->threads == c->threads || r->threads == 1) && r->median > 0 && !r->barred &&
+        score_of(r) <= 2 * score_of(&list->items[best]))
+      join(d, (int32_t)k);
+  }
+}
+
 void ait_decide_finalists(const ait_candidates *list, ait_decision *d) {
   d->winner = -1;
   d->finalist_count = 0;
@@ -50,10 +78,16 @@ void ait_decide_finalists(const ait_candidates *list, ait_decision *d) {
   d->single = best_of(list, d, is_single);
   if (d->baseline >= 0) d->finalists[d->finalist_count++] = d->baseline;
   int32_t best = best_of(list, d, is_any);
-  if (d->single >= 0) d->finalists[d->finalist_count++] = d->single;
-  for (int32_t next; d->finalist_count < AIT_CONTEST_MAX && (next = best_of(list, d, is_any)) >= 0;) {
-    if (score_of(&list->items[next]) > within * score_of(&list->items[best])) return;
-    d->finalists[d->finalist_count++] = next;
+  add_finalist(list, d, d->single, best);
+  while (best >= 0 && d->finalist_count < AIT_CONTEST_MAX) {
+    int32_t next = -1;
+    for (size_t i = 0; i < list->count; ++i) {
+      const ait_candidate *c = &list->items[i];
+      bool better = next < 0 || score_of(c) < score_of(&list->items[next]);
+      if (c->median > 0 && !c->barred && better && !is_finalist(d, (int32_t)i) && may_be_best(c, &list->items[best])) next = (int32_t)i;
+    }
+    if (next < 0) return;
+    add_finalist(list, d, next, best);
   }
 }
 

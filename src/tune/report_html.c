@@ -106,6 +106,9 @@ static void verdict(const ait_page *p) {
   ait_text_printf(p->t, "<div class=\"duel\">\n");
   double longest = before > after ? before : after;
   if (*baseline && strcmp(winner, baseline)) duel_row(p, "Baseline", baseline, before, longest, false);
+  const char *single = ait_member_text(p->report, "best_single");
+  double alone = ait_member_number(timed(p, single), "median_s");
+  if (alone > 0 && strcmp(single, winner)) duel_row(p, "Best of one backend", single, alone, longest > alone ? longest : alone, false);
   if (*winner) duel_row(p, "Winner", winner, after, longest, true);
   ait_text_printf(p->t, "</div>\n");
   tiles(p, candidate(p, winner));
@@ -123,6 +126,21 @@ static void fact(const ait_page *p, const char *what, const char *value) {
   ait_text_printf(p->t, "</dd>\n");
 }
 
+/* How far the measurements can be trusted. */
+static void trust(const ait_page *p) {
+  struct json_object *noise = ait_member_get(p->report, "noise"), *machine = ait_member_get(p->report, "machine");
+  if (ait_member_true(noise, "measured")) {
+    ait_text_printf(p->t, "<dt>Noise</dt><dd>two equal plans differ here by up to %s",
+                    ait_unit_percent(ait_member_number(noise, "floor")).text);
+    ait_text_printf(p->t, " (the baseline against itself, %s rounds)</dd>\n", ait_member_text(noise, "rounds"));
+  }
+  for (size_t i = 0; i < ait_member_count(machine, "warnings"); ++i) {
+    ait_text_printf(p->t, "<dt>Warning</dt><dd>while measuring, ");
+    ait_html_text(p->t, json_object_get_string(ait_member_at(machine, "warnings", i)));
+    ait_text_printf(p->t, "</dd>\n");
+  }
+}
+
 static void environment(const ait_page *p) {
   struct json_object *e = ait_member_get(p->report, "environment"), *r = ait_member_get(p->report, "roofline");
   ait_text_printf(p->t,
@@ -131,6 +149,9 @@ static void environment(const ait_page *p) {
   fact(p, "Processor", ait_member_text(e, "cpu"));
   fact(p, "Cores", ait_member_text(e, "cores"));
   fact(p, "Instruction sets", ait_member_text(e, "features"));
+  fact(p, "Kernel", ait_member_text(e, "kernel"));
+  fact(p, "Frequency governor", ait_member_text(e, "governor"));
+  trust(p);
   fact(p, "Model from", ait_member_text(p->report, "producer"));
   fact(p, "ait", ait_member_text(e, "ait"));
   if (r) {

@@ -103,6 +103,11 @@ static void finalists_are_the_fastest(void **state) {
   for (int i = 2; i < 9; ++i) items[i].median *= 2; /* far behind: not worth a place */
   ait_decide_finalists(&list, &d);
   assert_int_equal(d.finalist_count, 2);
+  items[8].result.sample_count = 20; /* a median behind, but calls as fast as the best: the machine was busy */
+  for (int i = 0; i < 20; ++i) items[8].result.samples[i] = i < 4 ? 1 : 2;
+  ait_decide_finalists(&list, &d);
+  assert_int_equal(d.finalist_count, 3);
+  assert_int_equal(d.finalists[2], 8);
   for (int i = 0; i < 10; ++i) items[i].median = 0;
   ait_decide_finalists(&list, &d);
   assert_int_equal(d.finalist_count, 0);

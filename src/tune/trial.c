@@ -450,7 +450,7 @@ static ait_status contest(const job *j, ait_contest *out) {
     }
     for (uint32_t k = 0; k < j->count; ++k) out->times[k * AIT_CONTEST_ROUNDS + out->rounds] = times[k];
     ++out->rounds;
-  } while (out->rounds < AIT_CONTEST_ROUNDS && (ait_clock_seconds() < end || out->rounds < 5));
+  } while (out->rounds < AIT_CONTEST_ROUNDS && (ait_clock_seconds() < end + (out->rounds < 15 ? j->seconds : 0) || out->rounds < 5));
   return judge_conduct(j, r, growth, paces);
 }
 
@@ -479,7 +479,7 @@ ait_status ait_contest_run(const ait_trial_context *x, const ait_candidate *cons
            .out_size = sizeof *out,
            .at_work = at_work};
   ait_outcome failure;
-  ait_status status = run_alone(&j, x->options->trial_seconds + seconds, &failure, reason);
+  ait_status status = run_alone(&j, x->options->trial_seconds + 2 * seconds, &failure, reason);
   if (failure != AIT_OUTCOME_NONE) {
     *out = (ait_contest){.failed = true, .culprit = *at_work, .outcome = failure};
     memcpy(out->reason, reason, sizeof reason);
