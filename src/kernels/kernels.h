@@ -347,6 +347,35 @@ typedef struct ait_attention_f32 {
 int64_t ait_attention_f32_units(const ait_attention_f32 *a);
 size_t ait_attention_f32_scratch(const ait_kernels *k, const ait_attention_f32 *a);
 
+/* ---- attention over paged caches (docs/llm.md)
+ * ------------------------------------------------------------------------------------------- Row r belongs to the sequence i with first <=
+ * r < first + count, at position past + r - first; position j of it lies in page pages[i][j / page] at row j % page. cache_store_f32 puts k
+ * and v of each row there, cached_attention_f32 computes o = sum_j softmax_j(cap(scale * q k_j) + slope * (j - position)) v_j over the
+ * window's positions j <= position, cap(s) = cap * tanh(s / cap), a sink one more term in the denominator. Rows of no sequence give zeros.
+ * A row's result depends on its sequence alone: blocks of keys are pages, whatever else is in the batch. Everything in spans and pages must
+ * be in range: ait_cached_attention_check. */
+typedef enum ait_pool_form { AIT_POOL_F32, AIT_POOL_BF16, AIT_POOL_INT8 } ait_pool_form;
+typedef struct ait_cached_attention_f32 {
+  int64_t rows, heads, groups, d, dv; /* groups: heads of k and v */
+  const float *q, *k, *v;
+  int64_t q_stride[2], k_stride[2], v_stride[2], o_stride[2]; /* row, head; elements of a head side by side */
+  float *o;
+  const int32_t *spans; /* [sequences][4]: first, count, past, ignored */
+  const int32_t *pages; /* [sequences][table] */
+  int64_t sequences, table, page, pool_pages;
+  ait_pool_form form;
+  void *k_pool, *v_pool;       /* [pool_pages][groups][page][d or dv] */
+  float *k_scale, *v_scale;    /* int8: [pool_pages][groups][page] */
+  const float *sinks, *slopes; /* one for each head, or NULL */
+  float scale, cap;            /* cap 0: none */
+  int64_t window;              /* 0: all */
+} ait_cached_attention_f32;
+static inline int64_t ait_cache_store_f32_units(const ait_cached_attention_f32 *a) { return a->rows; }
+static inline int64_t ait_cached_attention_f32_units(const ait_cached_attention_f32 *a) { return a->rows * a->groups; }
+size_t ait_cached_attention_f32_scratch(const ait_kernels *k, const ait_cached_attention_f32 *a);
+/* false: a span leaves the batch, or a page that is read or written is not in the pool. */
+bool ait_cached_attention_check(const ait_cached_attention_f32 *a);
+
 /* ---- reductions ----------------------------------------------------------------------------------------------------------------------*/
 typedef enum ait_reduce_op {
   AIT_REDUCE_SUM = 0,

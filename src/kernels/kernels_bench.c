@@ -237,6 +237,45 @@ static void attention(const ait_kernels *k, int64_t heads, int64_t queries, int6
   free(q), free(kv), free(o);
 }
 
+/* Decoding: one row of each sequence over its pages of 32. GB/s of keys and values. */
+static void cached(const ait_kernels *k, int64_t sequences, int64_t heads, int64_t groups, int64_t keys, int64_t d) {
+  enum { PAGE = 32 };
+  int64_t table = keys / PAGE, pool = sequences * table;
+  float *q = floats(sequences * heads * d), *kv = floats(sequences * groups * d), *o = floats(sequences * heads * d),
+        *pools = floats(pool * groups * PAGE * d);
+  int32_t *spans = (int32_t *)(void *)floats(4 * sequences), *pages = (int32_t *)(void *)floats(pool);
+  for (int64_t i = 0; i < sequences; ++i) spans[4 * i] = (int32_t)i, spans[4 * i + 1] = 1, spans[4 * i + 2] = (int32_t)keys - 1;
+  for (int64_t i = 0; i < pool; ++i) pages[i] = (int32_t)i;
+  ait_cached_attention_f32 a = {.rows = sequences,
+                                .heads = heads,
+                                .groups = groups,
+                                .d = d,
+                                .dv = d,
+                                .q = q,
+                                .k = kv,
+                                .v = kv,
+                                .o = o,
+                                .q_stride = {heads * d, d},
+                                .k_stride = {groups * d, d},
+                                .v_stride = {groups * d, d},
+                                .o_stride = {heads * d, d},
+                                .spans = spans,
+                                .pages = pages,
+                                .sequences = sequences,
+                                .table = table,
+                                .page = PAGE,
+                                .pool_pages = pool,
+                                .k_pool = pools,
+                                .v_pool = pools,
+                                .scale = 0.125f};
+  char what[64];
+  snprintf(what, sizeof what, "cached attention %d x %d/%d heads, %d keys", (int)sequences, (int)heads, (int)groups, (int)keys);
+  line(k, what, k->cached_attention_f32, &a, ait_cached_attention_f32_units(&a), ait_cached_attention_f32_scratch(k, &a),
+       8.0 * (double)(sequences * groups * keys * d), "GB/s");
+  line(k, "cache store", k->cache_store_f32, &a, ait_cache_store_f32_units(&a), 0, 16.0 * (double)(sequences * groups * d), "GB/s");
+  free(q), free(kv), free(o), free(pools), free(spans), free(pages);
+}
+
 static void lstm(const ait_kernels *k, int64_t count, int64_t n) {
   float *g = floats(count * 4 * n), *c = floats(count * n), *h = floats(count * n);
   ait_lstm_cell_f32 p = {.rows = count,
@@ -291,6 +330,8 @@ static void bench(const ait_kernels *k) {
   elementwise(k, "element-wise silu 65536", AIT_EW_SILU);
   attention(k, 12, 128, 128, 64);
   attention(k, 12, 1, 512, 64);
+  cached(k, 1, 14, 2, 1024, 64);
+  cached(k, 8, 14, 2, 512, 64);
   lstm(k, 16, 256);
 }
 

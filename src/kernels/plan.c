@@ -221,6 +221,29 @@ void ait_pack_conv_weight(float *dst, const float *w, int64_t groups, int64_t ic
               }
 }
 
+/* ---- attention over pages ------------------------------------------------------------------------------------------------------------*/
+/* Scores of a page for each head of a group, its sums, a page of keys or values widened. */
+size_t ait_cached_attention_f32_scratch(const ait_kernels *k, const ait_cached_attention_f32 *a) {
+  (void)k;
+  int64_t heads = a->heads / most(a->groups, 1), width = most(a->d, a->dv);
+  return up64((size_t)(heads * a->page) * sizeof(float)) + up64((size_t)(heads * (a->dv + 2)) * sizeof(float)) +
+         (a->form == AIT_POOL_F32 ? 0 : up64((size_t)(a->page * width) * sizeof(float)));
+}
+
+bool ait_cached_attention_check(const ait_cached_attention_f32 *a) {
+  for (int64_t i = 0; i < a->sequences; ++i) {
+    const int32_t *s = a->spans + 4 * i, *pages = a->pages + i * a->table;
+    int64_t first = s[0], count = s[1], past = s[2];
+    if (count < 0) return false;
+    if (count == 0) continue;
+    if (first < 0 || first > a->rows - count || past < 0 || (past + count - 1) / a->page >= a->table) return false;
+    int64_t low = a->window > 0 && past >= a->window ? past - a->window + 1 : 0;
+    for (int64_t p = low / a->page; p <= (past + count - 1) / a->page; ++p)
+      if (pages[p] < 0 || pages[p] >= a->pool_pages) return false;
+  }
+  return true;
+}
+
 /* ---- Winograd ------------------------------------------------------------------------------------------------------------------------*/
 bool ait_winograd_fits(const ait_image_dims *d, int64_t groups) {
   bool square = d->kernel[0] == 1 && d->kernel[1] == 3 && d->kernel[2] == 3 && groups == 1 && d->in[0] == 1 && d->out[0] == 1;

@@ -5,7 +5,7 @@
 #include "backends/region_codec.h"
 
 /* ---- operators -------------------------------------------------------------------------------------------------------------------*/
-enum need { ANY, SAME, F32, NUMBERS, REDUCTION, ATTENTION, ROWS, UPSAMPLE, INDEX, GATHER, CUMSUM, RECURRENT, FEW_BITS };
+enum need { ANY, SAME, F32, NUMBERS, REDUCTION, ATTENTION, ROWS, UPSAMPLE, INDEX, GATHER, CUMSUM, RECURRENT, FEW_BITS, CACHED };
 enum { LIST = 0x80 };
 #define L(n) (LIST | (n))
 
@@ -14,7 +14,7 @@ typedef struct op_row {
   nat_kind kind;
   enum need need;
   uint8_t operand_count;
-  uint8_t operands[6];
+  uint8_t operands[12];
 } op_row;
 
 #define OPERANDS(...) ((const uint8_t[]){0, ##__VA_ARGS__})
@@ -202,6 +202,27 @@ static bool cumsum_known(const ait_region *r, const ait_region_node *n) {
   return ints || (from == AIT_F32 && to == AIT_F32);
 }
 
+/* Rows and heads in float32, int32 tables, pools of a form that the kernel knows. */
+static bool cached_known(const ait_region *r, const ait_region_node *n) {
+  static const struct {
+    ait_dtype dtype; /* NONE: any pool */
+    int32_t rank;
+    bool optional;
+  } want[] = {{AIT_F32, 3, false}, {AIT_F32, 3, false},        {AIT_F32, 3, false},        {AIT_I32, 2, false},
+              {AIT_I32, 2, false}, {AIT_DTYPE_NONE, 4, false}, {AIT_DTYPE_NONE, 4, false}, {AIT_F32, 3, true},
+              {AIT_F32, 3, true},  {AIT_F32, 1, true},         {AIT_F32, 1, true}};
+  for (uint32_t i = 0; i < AIT_COUNT(want); ++i) {
+    const ait_region_value *v = arg_value(r, n, i);
+    if (!v && want[i].optional) continue;
+    if (!v || v->rank != want[i].rank) return false;
+    bool pool = v->dtype == AIT_F32 || v->dtype == AIT_BF16 || v->dtype == AIT_I8;
+    if (want[i].dtype == AIT_DTYPE_NONE ? !pool : v->dtype != want[i].dtype) return false;
+  }
+  const ait_region_value *k = arg_value(r, n, 5), *v = arg_value(r, n, 6);
+  bool scales = arg_value(r, n, 7) && arg_value(r, n, 8);
+  return k->dtype == v->dtype && (k->dtype == AIT_I8) == scales && r->values[n->results[0]].dtype == AIT_F32;
+}
+
 static bool is_weight(const ait_region *r, const ait_arg *a) {
   for (uint32_t i = 0; i < r->input_count; ++i) {
     const ait_region_input *in = &r->inputs[i];
@@ -236,6 +257,7 @@ static bool need_met(const ait_region *r, const ait_region_node *n, const op_row
     case CUMSUM: return cumsum_known(r, n);
     case RECURRENT: return recurrent_known(r, n, row);
     case FEW_BITS: return few_bits_known(r, n);
+    case CACHED: return cached_known(r, n);
   }
   return false;
 }

@@ -7,3 +7,4 @@
 #include "kernels/template/conv_f32.inc"
 #include "kernels/template/winograd_f32.inc"
 #include "kernels/template/attention_f32.inc"
+#include "kernels/template/cached_attention_f32.inc"
