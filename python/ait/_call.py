@@ -22,10 +22,12 @@ class Call:
     def __init__(self, description: Mapping[str, Any]) -> None:
         try:
             self._in, self._out = _tree.from_json(description["in"]), _tree.from_json(description["out"])
-            arguments, keywords = self._in[1]
-            if description["version"] != 1 or arguments[0] != "tuple" or keywords[0] != "dict":
+            if self._in[0] != "tuple" or description["version"] != 1:
                 raise ValueError("a call's structure is damaged")
-        except (KeyError, TypeError, ValueError) as error:
+            arguments, keywords = self._in[1]
+            if arguments[0] != "tuple" or keywords[0] != "dict":
+                raise ValueError("a call's structure is damaged")
+        except (IndexError, KeyError, TypeError, ValueError) as error:
             raise _core.InvalidModel(f"the manifest's description of the call cannot be read: {error}") from None
         self._positional: tuple[Spec, ...] = arguments[1]
         self._keys = tuple(k[2] for k in keywords[1])
@@ -43,8 +45,21 @@ class Call:
     def parameters(self) -> list[str]:
         return [f"arg{i}" for i in range(len(self._positional))] + [str(k) for k in self._keys]
 
+    @property
+    def inputs(self) -> int:
+        """How many inputs the model has to have."""
+        return sum(s[0] in ("t", "n") for _, s in _tree.walk(self._in))
+
+    @property
+    def outputs(self) -> int:
+        return sum(s[0] in ("t", "n") for _, s in _tree.walk(self._out))
+
+    def named(self, names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The flat inputs under the model's names for them. What was left out is left out: the model says whether it may be."""
+        return {n: v for n, v in zip(names, self.flatten(args, kwargs)) if v is not _MISSING}
+
     def flatten(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """The tensors in the order of the model's inputs. Constants may be left out; others than those of the export are refused."""
+        """The leaves in the order of the model's inputs. Constants may be left out; others than those of the export are refused."""
         count = len(self._positional)
         if len(args) > count + len(self._keys):
             raise _core.InvalidArgument(f"{len(args)} arguments given, the model takes {count + len(self._keys)}")
@@ -68,8 +83,7 @@ class Call:
             if value is not _MISSING and _tree.constant(value) != spec:
                 raise _wrong(where, f"the model was made for {_constant_text(spec)}, not {value!r}")
         elif value is _MISSING:
-            if any(s[0] != "c" for _, s in _tree.walk(spec)):
-                raise _wrong(where, "is missing")
+            leaves += [_MISSING for _, s in _tree.walk(spec) if s[0] in ("t", "n")]
         elif kind in ("t", "n"):
             leaves.append(value)
         elif kind in ("list", "tuple"):

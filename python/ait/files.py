@@ -5,7 +5,7 @@ import json
 import os
 import typing
 
-from . import _core, guests, progress as _progress
+from . import _core, _spec, guests, progress as _progress
 from .model import Model, load_model
 from ._report import Report
 
@@ -16,11 +16,10 @@ Path = typing.Union[str, os.PathLike[str]]
 # ---- samples ----------------------------------------------------------------------------------------------------------------------------
 def _ports_of(path: Path, **options: Any) -> Model:
     """The model's signature, as cheaply as it can be had."""
-    guests.configure()
     try:
-        return Model(path, **{**options, "backend": "null"})
+        return load_model(path, **{**options, "backend": "null"})
     except _core.Unsupported:  # sizes that depend on data: only the reference takes it
-        return Model(path, **{**options, "backend": "reference"})
+        return load_model(path, **{**options, "backend": "reference"})
 
 
 def bind(model: Model, sample: Any) -> list[Any]:
@@ -28,6 +27,8 @@ def bind(model: Model, sample: Any) -> list[Any]:
     if isinstance(sample, (str, os.PathLike)):
         sample = _from_file(model, _core.load_data(sample))
     if isinstance(sample, dict):
+        if sample.keys() <= {p.name for p in model.inputs}:  # flat, whatever the structure of a call
+            return _core.Model._bind(model, **sample)
         return model._bind(**sample)
     if isinstance(sample, (list, tuple)):
         return model._bind(*sample)
@@ -83,6 +84,8 @@ def tune_file(model: Path, out: Path, data: Any, *, strategy: str | None = None,
     guests.configure()
     ports = _ports_of(model, **{k: v for k, v in options.items() if k in _LOAD_OPTIONS and k != "isa"})
     function, bar = _progress.callback(progress)
+    if "call" not in options and (call := _spec.call_of(model, options.get("model_name"))):
+        options["call"] = json.dumps(call)
     rtol, atol = tolerance if tolerance is not None else (0.0, 0.0)
     try:
         text = _core.tune(
@@ -137,7 +140,7 @@ class Verdict(typing.NamedTuple):
 def verify(model: Path | Model, sample: Any, expected: Any, *, rtol: float = 1.3e-6, atol: float = 1e-5) -> list[Verdict]:
     """`ait verify`: runs and compares each output with what is expected, by name (a dict) or position."""
     runner = model if isinstance(model, Model) else load_model(model)
-    results = runner(*bind(runner, sample))
+    results = _core.Model.__call__(runner, *bind(runner, sample))
     results = results if len(runner.outputs) != 1 else (results,)
     if isinstance(expected, (str, os.PathLike)):
         expected = _core.load_data(expected)

@@ -9,7 +9,7 @@ import json
 import os
 import typing
 
-from . import _core, guests
+from . import _core, _spec, guests
 from ._call import Call
 
 if typing.TYPE_CHECKING:
@@ -166,13 +166,12 @@ class StructuredModel(Model):
     if not typing.TYPE_CHECKING:
         __doc__ = _Doc()
 
-    @functools.cached_property
-    def _call(self) -> Call:
-        return Call(self.manifest["call"])
+    _call: Call
+    _names: tuple[str, ...]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        results = super().__call__(*self._call.flatten(args, kwargs))
-        return self._call.rebuild(results if len(self._outputs) != 1 else (results,))
+        results = super().__call__(**self._call.named(self._names, args, kwargs))
+        return self._call.rebuild(results if self._call.outputs != 1 else (results,))
 
     @functools.cached_property
     def __signature__(self) -> inspect.Signature:
@@ -182,7 +181,7 @@ class StructuredModel(Model):
         return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
 
     def _bind(self, *args: Any, **kwargs: Any) -> list[Any]:
-        return super()._bind(*self._call.flatten(args, kwargs))
+        return super()._bind(**self._call.named(self._names, args, kwargs))
 
     def run(self, inputs: typing.Mapping[str, Any]) -> dict[str, Any]:
         """Flat inputs by name, flat results by name."""
@@ -199,8 +198,8 @@ class StructuredSession(Session):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         model = typing.cast(StructuredModel, self.model)
-        results = super().__call__(*model._call.flatten(args, kwargs))
-        return model._call.rebuild(results if len(model._outputs) != 1 else (results,))
+        results = super().__call__(**model._call.named(model._names, args, kwargs))
+        return model._call.rebuild(results if model._call.outputs != 1 else (results,))
 
 
 @functools.lru_cache(maxsize=None)
@@ -217,8 +216,21 @@ def load_model(path: str | os.PathLike[str], *, threads: int = 0, sessions: int 
     """
     guests.configure()
     model = Model(path, threads=threads, sessions=sessions, returns=returns, **options)
-    if '"call"' in model._manifest and (description := model.manifest.get("call")):
-        call = Call(description)
-        if not (call.is_plain and call.parameters == [p.name for p in model.inputs]):
-            model.__class__ = StructuredModel
+    text = model._manifest
+    if not text:  # imported: a program says how it was called
+        description = _spec.call_of(path, options.get("model_name"))
+    else:
+        description = json.loads(text).get("call") if '"call"' in text else None
+    if description is not None:
+        _structure(model, Call(description))
     return model
+
+
+def _structure(model: Model, call: Call) -> None:
+    """From now on the model is called in that way, if it is another than its own."""
+    names = tuple(p.name for p in model.inputs)
+    if (call.inputs, call.outputs) != (len(names), len(model.outputs)) or (call.is_plain and tuple(call.parameters) == names):
+        return
+    model.__class__ = StructuredModel
+    structured = typing.cast(StructuredModel, model)
+    structured._call, structured._names = call, names

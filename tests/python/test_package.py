@@ -1,7 +1,7 @@
 """The package ait, as a user meets it: arrays in and out, errors, threads, state, memory. Needs build/release/python (target ait_python)."""
 import array
 import asyncio
-import ctypes
+import dataclasses
 import gc
 import inspect
 import os
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import typing
 
 import numpy as np
 import pytest
@@ -416,6 +417,71 @@ def test_sizes_that_depend_on_data(folder):
         x = torch.tensor(values)
         picked, plus = model(x)
         assert torch.equal(picked, x[x > 0]) and torch.equal(plus, x + 1)
+
+
+# ---- structures -------------------------------------------------------------------------------------------------------------------------------
+@dataclasses.dataclass
+class Pair:
+    total: typing.Any
+    parts: typing.Any
+
+
+@pytest.fixture(scope="module")
+def nested(folder):
+    torch.export.register_dataclass(Pair, serialized_type_name=f"{__name__}.Pair")
+
+    class Nested(torch.nn.Module):
+        def forward(self, x, pair, options=None, *, scale=None):
+            return {"s": x + pair[0] * 2, "p": (pair[1] - 1, [options["k"] * 3, None]), "n": 5, "d": Pair(x * 4, [x])}
+
+    args = (torch.ones(2), (torch.ones(2), torch.ones(2)), {"k": torch.ones(2)})
+    torch.export.save(torch.export.export(Nested(), args), folder / "nested.pt2")
+    return folder / "nested.pt2"
+
+
+def check_nested(model):
+    x, a, b, k = (np.full(2, v, np.float32) for v in (1, 2, 3, 4))
+    for result in (model(x, (a, b), {"k": k}), model(x, [a, b], options={"k": k}), model(options={"k": k}, pair=(a, b), x=x)):
+        assert list(result) == ["s", "p", "n", "d"]
+        assert result["s"].tolist() == [5, 5] and result["p"][0].tolist() == [2, 2] and result["p"][1][0].tolist() == [12, 12]
+        assert result["p"][1][1] is None and result["n"] == 5 and type(result["p"]) is tuple and type(result["p"][1]) is list
+        assert type(result["d"]) is Pair and result["d"].total.tolist() == [4, 4] and result["d"].parts[0].tolist() == [1, 1]
+    flat = model.run({"x": x, "pair_0": a, "pair_1": b, "options_k": k})
+    assert flat["s"].tolist() == [5, 5]
+    assert model.session()(x, (a, b), {"k": k})["s"].tolist() == [5, 5]
+    assert list(inspect.signature(model).parameters)[:3] == ["x", "pair", "options"]
+    table = [
+        (lambda: model(x, (a, b)), "'options_k'.*is missing"),
+        (lambda: model(x, (a, b, k), {"k": k}), "'pair': is tuple of 3, must be a list or tuple of 2"),
+        (lambda: model(x, a, {"k": k}), "'pair': is ndarray"),
+        (lambda: model(x, (a, b), {"q": k}), "'options': has 'q'; the model takes 'k'"),
+        (lambda: model(x, (a, b), k), "'options': is ndarray, must be a mapping"),
+        (lambda: model(x, (a, b), {"k": k}, wrong=1), "no argument 'wrong'"),
+        (lambda: model(x, (a, b), {"k": k}, x=x), "by position and by name"),
+        (lambda: model(x, (a, 1), {"k": k}), "input 'pair_1' is int"),
+    ]
+    for call, text in table:
+        with pytest.raises(ait.InvalidArgument, match=text):
+            call()
+
+
+def test_structures_of_a_program(nested):
+    check_nested(ait.load(nested))
+
+
+def test_structures_of_a_tuned_file(nested, folder):
+    ones = torch.ones(2)
+    for data in ((ones, (ones, ones), {"k": ones}), {"x": ones, "pair_0": ones, "pair_1": ones, "options_k": ones}):
+        ait.tune_file(nested, folder / "nested.ait", [data], backends=["native"], strategy="first-wins", budget=1)
+        check_nested(ait.load(folder / "nested.ait"))
+
+
+def test_damaged_structures():
+    from ait._call import Call
+
+    for damaged in ({}, {"version": 2, "in": ["t"], "out": ["t"]}, {"version": 1, "in": ["tuple", [["t"], ["t"]]], "out": ["t"]}, {"version": 1, "in": 5, "out": 6}):
+        with pytest.raises(ait.InvalidModel):
+            Call(damaged)
 
 
 # ---- state -------------------------------------------------------------------------------------------------------------------------------------

@@ -237,6 +237,13 @@ def test_search_path(monkeypatch):
     assert guests.search_path().startswith("/a:/b:") and "site-packages" in guests.search_path()
 
 
+def test_example(tuned):
+    """examples/python/run.py, which the README shows."""
+    done = subprocess.run([sys.executable, ROOT / "examples" / "python" / "run.py", tuned[0]], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+    assert done.returncode == 0 and done.stdout.strip() in [str(d) for d in range(10)], done.stdout + done.stderr
+
+
 def test_rt_package(tuned, images):
     """The run-only package on the same file, and what it does not have."""
     code = f"""

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "python" / "ait"
-FILES = ["__init__", "_call", "_tree", "files", "guests", "loading", "model", "progress", "_report"]
+FILES = ["__init__", "_call", "_spec", "_tree", "files", "guests", "loading", "model", "progress", "_report"]
 
 USER = """
 import ait
