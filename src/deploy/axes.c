@@ -550,11 +550,22 @@ static bool mixes_here(const dep_work *w, const ait_node *n) {
   return l && l->kind == DEP_MIXED && (l->node == n || !strcmp(n->op->name, "conv"));
 }
 
-ait_status dep_label_graph(dep_work *w) {
+static ait_status begin(dep_work *w) {
   AIT_TRY(grow_labels(w));
   memset(w->labels, 0, w->label_capacity * sizeof *w->labels);
   w->labels[w->tokens] = (dep_label){.kind = DEP_TOKEN, .dim = 1, .inner = 1};
   if (w->positions != AIT_NO_INDEX) w->labels[w->positions] = (dep_label){.kind = DEP_TOKEN, .dim = 0, .inner = 1};
+  return AIT_OK;
+}
+
+ait_status dep_label_all(dep_work *w) {
+  AIT_TRY(begin(w));
+  for (const ait_node *n = w->g->first; n; n = n->next) AIT_TRY(dep_label_node(w, n));
+  return AIT_OK;
+}
+
+ait_status dep_label_graph(dep_work *w) {
+  AIT_TRY(begin(w));
   for (ait_node *n = w->g->first, *next; n; n = next) {
     bool matched = false;
     next = n->next;

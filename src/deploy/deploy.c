@@ -254,6 +254,30 @@ static ait_status cache(dep_work *w) {
   return run_passes(w, "dce,fold,simplify,cse,dce");
 }
 
+/* Without caches: one whole sequence, whose positions are what the model makes of them itself. */
+static ait_status run_whole(dep_work *w, ait_graph *plain, ait_status why) {
+  tell(w, "not cached: %s", ait_status_message(why));
+  tell(w, "every step computes the whole sequence: a text of n tokens costs about n / 2 times what it would with caches");
+  ait_status_free(why);
+  ait_graph_destroy(w->g);
+  w->g = plain;
+  w->uncached = true;
+  w->state_count = w->group_count = 0;
+  w->positions = w->sequences = AIT_NO_INDEX;
+  AIT_TRY(dep_label_all(w));
+  AIT_TRY(dep_select_rows(w));
+  return run_passes(w, "dce,fold,simplify,cse,dce");
+}
+
+static ait_status cache_or_not(dep_work *w) {
+  ait_graph *plain = NULL;
+  if (w->options->allow_unmatched) AIT_TRY(ait_graph_clone(w->g, &plain));
+  ait_status status = cache(w);
+  if (plain && status && ait_status_code(status) == AIT_CODE_UNSUPPORTED) return run_whole(w, plain, status);
+  ait_graph_destroy(plain);
+  return status;
+}
+
 static ait_status deploy(dep_work *w, dep_source *source, const char *out_path, char **out_json) {
   ait_graph *original = NULL;
   ait_status status = AIT_OK;
@@ -261,7 +285,7 @@ static ait_status deploy(dep_work *w, dep_source *source, const char *out_path, 
   AIT_GOTO(ait_graph_check_operators(w->g));
   AIT_GOTO(run_passes(w, LOWER));
   AIT_GOTO(prepare(w, source, &original));
-  AIT_GOTO(cache(w));
+  AIT_GOTO(cache_or_not(w));
   AIT_GOTO(dep_seal(w, source, w->options->skip_proof ? NULL : original, out_path, out_json));
 cleanup:
   ait_graph_destroy(original);

@@ -141,11 +141,32 @@ static void bad_steps_are_refused(void **state) {
   close_model(&f);
 }
 
+/* What cannot be cached runs whole, and gives the original's logits. */
+static void unmatched_runs_whole(void **state) {
+  AIT_UNUSED(state);
+  static const char *const names[] = {"prefix", "padding", "mean", "conv_ahead"};
+  char path[64], source[512], *json;
+  temporary(path);
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+    ait_deploy_options options;
+    ait_deploy_options_init(&options);
+    options.allow_unmatched = true;
+    options.max_seq = 64;
+    snprintf(source, sizeof source, "%s/%s.pt2", folder(), names[i]);
+    ait_status status = ait_deploy(source, path, &options, &json);
+    if (status) fail_msg("%s: %s", names[i], ait_status_message(status));
+    assert_non_null(strstr(json, "\"cached\":false"));
+    ait_string_free(json);
+  }
+  unlink(path);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_model),
       cmocka_unit_test(copies_go_on),
       cmocka_unit_test(bad_steps_are_refused),
+      cmocka_unit_test(unmatched_runs_whole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

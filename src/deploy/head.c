@@ -51,7 +51,10 @@ static ait_status rebuild(dep_work *w, uint32_t from, uint32_t fresh, uint32_t l
 ait_status dep_select_rows(dep_work *w) {
   ait_graph *g = w->g;
   uint32_t logits = g->outputs[0].arg.as.value, from = before_projection(w, logits), picked, fresh;
-  const dep_label l = w->labels[from];
+  dep_label l = w->labels[from];
+  const ait_value_info *before = &g->values[from];
+  if (l.kind == DEP_MIXED && before->rank == 3 && before->shape[1] == g->values[w->tokens].shape[1]) /* without caches */
+    l = (dep_label){.kind = DEP_TOKEN, .dim = 1, .inner = 1};
   ait_dim rows;
   AIT_TRY(dep_symbol(w, "rows", &rows));
   AIT_TRY(dep_add_input(w, "rows", AIT_I64, 1, &rows, &w->rows));

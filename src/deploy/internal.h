@@ -88,6 +88,7 @@ typedef struct dep_work {
   dep_label *labels;       /* by value id */
   size_t label_capacity;
   int64_t max_seq, page_size;
+  bool uncached;
   bool told; /* the source says how long sequences may be */
   dep_group groups[AIT_LM_MAX_GROUPS];
   uint32_t group_count;
@@ -131,6 +132,7 @@ ait_status dep_add_state(dep_work *w, const char *name, uint32_t group, ait_dtyp
 
 /* axes.c: labels of all nodes, in order; matchers are called where nodes mix tokens and rewrite the graph. */
 ait_status dep_label_graph(dep_work *w) AIT_MUST_USE;
+ait_status dep_label_all(dep_work *w) AIT_MUST_USE; /* without matching */
 ait_status dep_label_node(dep_work *w, const ait_node *n) AIT_MUST_USE;
 static inline bool data_kind(dep_kind k) { return k == DEP_TOKEN || k == DEP_SCORES || k == DEP_MIXED; }
 bool dep_is_sized_dim(const ait_graph *g, ait_dim d, const char *symbol);

@@ -97,7 +97,7 @@ static ait_status write_section(seal *s) {
                   (long long)s->vocab, (long long)s->w->max_seq, (long long)s->w->page_size, (long long)source->bos,
                   (long long)source->pad);
   for (uint32_t i = 0; i < source->stop_count; ++i) ait_text_printf(t, "%s%lld", i ? "," : "", (long long)source->stops[i]);
-  ait_text_printf(t, "],\"cached\":true");
+  ait_text_printf(t, "],\"cached\":%s", s->w->uncached ? "false" : "true");
   put_states(s->w, t);
   if (s->checked) put_check(t, "proof", &s->check);
   if (s->checked && s->is_reduced) put_check(t, "reduced", &s->reduced);

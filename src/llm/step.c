@@ -326,8 +326,8 @@ static ait_status check_batch(const ait_lm_context *c, const ait_lm_batch *b) {
   for (int32_t i = 0; i < b->row_count; ++i)
     if (b->rows[i] < 0 || b->rows[i] >= b->token_count) return bad("a row of logits is outside the batch", b->rows[i]);
   for (int32_t i = 0; i < b->sequence_count; ++i) AIT_TRY(check_sequence(c, b, &b->sequences[i]));
-  if (!c->lm->info.cached && (b->sequence_count != 1 || b->sequences[0].past || b->sequences[0].count != b->token_count))
-    return ait_error(AIT_CODE_UNSUPPORTED, "the model was deployed without caches: a step holds one whole sequence");
+  for (int32_t i = 0; i < b->sequence_count && !c->lm->info.cached; ++i)
+    if (b->sequences[i].past) return ait_error(AIT_CODE_UNSUPPORTED, "the model was deployed without caches: a step holds whole sequences");
   return AIT_OK;
 }
 
@@ -398,16 +398,42 @@ static void fill(ait_lm_context *c, const ait_lm_batch *b, int32_t tokens, int32
   c->used = b->sequence_count;
 }
 
+static ait_status run_filled(ait_lm_context *c, int32_t rows, float *logits) {
+  const int64_t shape[2] = {rows, c->lm->info.vocab};
+  ait_value output = ait_value_tensor(ait_tensor_borrow(logits, AIT_F32, 2, shape));
+  return ait_session_run(c->session, c->inputs, c->lm->port_count, &output, 1);
+}
+
+static void copy_logits(const ait_lm_context *c, float *to, const float *from, int32_t rows) {
+  memcpy(to, from, (size_t)rows * (size_t)c->lm->info.vocab * sizeof(float));
+}
+
+/* Without caches: one sequence after the other, each computed whole, as long as it is. */
+static ait_status run_uncached(ait_lm_context *c, const ait_lm_batch *b) {
+  for (int32_t i = 0; i < b->sequence_count; ++i) {
+    const ait_lm_sequence *s = &b->sequences[i];
+    for (int32_t r = 0; r < b->row_count; ++r) {
+      int32_t row = b->rows[r] - s->first;
+      if (row < 0 || row >= s->count) continue;
+      ait_lm_sequence whole = {.count = s->count};
+      ait_lm_batch one = {
+          .tokens = b->tokens + s->first, .token_count = s->count, .sequences = &whole, .sequence_count = 1, .rows = &row, .row_count = 1};
+      fill(c, &one, s->count, 1);
+      AIT_TRY(run_filled(c, 1, c->logits));
+      copy_logits(c, b->logits + (size_t)r * (size_t)c->lm->info.vocab, c->logits, 1);
+    }
+  }
+  return AIT_OK;
+}
+
 ait_status ait_lm_run(ait_lm_context *c, const ait_lm_batch *b) {
   AIT_TRY(check_batch(c, b));
-  bool cached = c->lm->info.cached;
-  int32_t tokens = cached ? ait_lm_round(b->token_count) : b->token_count, rows = round_rows(b->row_count);
-  fill(c, b, tokens, rows);
+  if (!c->lm->info.cached) return run_uncached(c, b);
+  int32_t tokens = ait_lm_round(b->token_count), rows = round_rows(b->row_count);
   bool direct = rows == b->row_count && b->row_count > 0;
-  const int64_t shape[2] = {rows, c->lm->info.vocab};
-  ait_value output = ait_value_tensor(ait_tensor_borrow(direct ? b->logits : c->logits, AIT_F32, 2, shape));
-  AIT_TRY(ait_session_run(c->session, c->inputs, c->lm->port_count, &output, 1));
-  if (!direct && b->row_count > 0) memcpy(b->logits, c->logits, (size_t)b->row_count * (size_t)c->lm->info.vocab * sizeof(float));
+  fill(c, b, tokens, rows);
+  AIT_TRY(run_filled(c, rows, direct ? b->logits : c->logits));
+  if (!direct && b->row_count > 0) copy_logits(c, b->logits, c->logits, b->row_count);
   return AIT_OK;
 }
 
@@ -415,9 +441,7 @@ ait_status ait_lm_run(ait_lm_context *c, const ait_lm_batch *b) {
 static ait_status warm_one(ait_lm_context *c, int32_t tokens, int32_t rows) {
   ait_lm_batch none = {0};
   fill(c, &none, tokens, rows);
-  const int64_t shape[2] = {rows, c->lm->info.vocab};
-  ait_value output = ait_value_tensor(ait_tensor_borrow(c->logits, AIT_F32, 2, shape));
-  return ait_session_run(c->session, c->inputs, c->lm->port_count, &output, 1);
+  return run_filled(c, rows, c->logits);
 }
 
 ait_status ait_lm_warm(ait_lm_context *c) {
