@@ -15,7 +15,7 @@ foreach(file IN LISTS test_files)
   list(APPEND test_targets ${target})
 endforeach()
 # A backend against itself, here and now (make trust: 100 times).
-add_test(NAME tune/aa_real COMMAND tune_aa_test --real 40)
+add_test(NAME tune/aa_real COMMAND tune_aa_test --real 25)
 set_tests_properties(tune/aa_real PROPERTIES TIMEOUT 600 LABELS slow)
 # What the libraries hold and export.
 add_test(NAME symbols COMMAND ${PROJECT_SOURCE_DIR}/tools/check_symbols.sh $<TARGET_FILE:ait_rt> $<TARGET_FILE:ait>
