@@ -75,11 +75,12 @@ bench: build
 	cmake --build --preset release --target ait_benches -j $(JOBS)
 	tools/bench
 
-# A backend against itself, 100 times: at most 5 contests may declare a winner. And 100 kills at random times.
+# A backend against itself, 100 times: at most 5 contests may declare a winner. Then 100 kills at random times, and two
+# runs that must choose the same plan or call it a tie.
 trust: build
 	cmake --build --preset release --target tune_aa_test test_plugin_backend -j $(JOBS)
 	build/release/tests/tune_aa_test --real 100
-	KILLS=100 tests/cli/trust_test.sh $(CURDIR)/build/release/bin/ait $(CURDIR)/tests/data $(CURDIR)/build/release/tests/plugin_backend.so
+	KILLS=100 TWICE=1 tests/cli/trust_test.sh $(CURDIR)/build/release/bin/ait $(CURDIR)/tests/data $(CURDIR)/build/release/tests/plugin_backend.so
 
 lint:
 	tools/check_rooms

@@ -73,6 +73,17 @@ done
 "$ait" tune "$digits" --random 1 --size s40=64 --threads 2 -o five.ait --budget 1 --record four.db >out 2>err || fail "a fifth"
 grep -q 'native threads=2: .*(from the record)' err || fail "the fifth does not know what four have measured"
 
+# ---- two runs that know nothing of each other choose the same plan, or call it a tie (make trust: it wants a machine that does nothing else)
+if [ -n "${TWICE:-}" ]; then
+  for i in 1 2; do
+    "$ait" tune "$digits" --random 1 --size s40=64 -q -o twice.ait --budget 10 --record none >"twice$i" 2>err || fail "run $i of two"
+  done
+  one=$(sed -n 's/^winner: //p' twice1)
+  two=$(sed -n 's/^winner: //p' twice2)
+  [ "$one" = "$two" ] || grep -q "^within noise of it: $two;" twice1 || grep -q "^within noise of it: $one;" twice2 ||
+    fail "'$one' won, then '$two', and neither run calls it a tie"
+fi
+
 # ---- deciding from a record alone
 start=$(date +%s)
 # shellcheck disable=SC2086
