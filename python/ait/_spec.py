@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
 import zipfile
+from typing import Any, Callable
 
 MAX_JSON = 1 << 30
 _SEQUENCES = {"builtins.tuple": "tuple", "builtins.list": "list", "collections.deque": "list", "torch.fx.immutable_collections.immutable_list": "list"}
@@ -59,16 +59,16 @@ def _structure(node: Any, depth: int = 0) -> list[Any]:
     return ["obj", f"{module}:{name}", form, names + absent, children + [["c", "NoneType", None] for _ in absent]]
 
 
-def _signature(path: Any, model_name: str | None) -> Any:
-    with zipfile.ZipFile(path) as archive:
-        for info in archive.infolist():
-            name = info.filename
-            program = name.endswith("serialized_exported_program.json") or (
-                name.endswith(f"models/{model_name}.json" if model_name else ".json") and "/models/" in f"/{name}")
-            if program and info.file_size < MAX_JSON:
-                document = json.loads(archive.read(info))
-                return document["graph_module"]["module_call_graph"][0]["signature"]
+def _read(archive: zipfile.ZipFile, wanted: Callable[[str], bool]) -> Any:
+    for info in archive.infolist():
+        if info.file_size < MAX_JSON and wanted("/" + info.filename):
+            return json.loads(archive.read(info))
     return None
+
+
+def _is_program(name: str, model_name: str | None) -> bool:
+    here = name.endswith(f"/models/{model_name}.json") if model_name else "/models/" in name and name.endswith(".json")
+    return here or name.endswith("/serialized_exported_program.json")
 
 
 def call_of(path: str | os.PathLike[str], model_name: str | None = None) -> dict[str, Any] | None:
@@ -76,9 +76,14 @@ def call_of(path: str | os.PathLike[str], model_name: str | None = None) -> dict
     try:
         if not zipfile.is_zipfile(path):
             return None
-        signature = _signature(path, model_name)
-        if not signature:
+        with zipfile.ZipFile(path) as archive:
+            own = _read(archive, lambda name: name.endswith("/extra/call.json"))  # of ait.export
+            if isinstance(own, dict):
+                return own
+            program = _read(archive, lambda name: _is_program(name, model_name))
+        if program is None:
             return None
+        signature = program["graph_module"]["module_call_graph"][0]["signature"]
         arguments, keywords = json.loads(signature["in_spec"])[1]["children_spec"]
         positional, named = _structure(arguments), _structure(keywords)
         names = signature.get("forward_arg_names") or []

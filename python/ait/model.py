@@ -101,6 +101,12 @@ class Model(_core.Model):
     def __repr__(self) -> str:
         return f"<ait.Model {os.fspath(self.path)!r}: {', '.join(map(str, self.inputs))} -> {', '.join(map(str, self.outputs))}>"
 
+    _opened: tuple[str, dict[str, Any]]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and other processes open the file again, with the same options; state begins as the file has it."""
+        return _reopen, self._opened
+
     async def acall(self, *args: Any, **kwargs: Any) -> Any:
         """The call, awaited: it runs in a thread of its own pool, and the event loop goes on."""
         loop = asyncio.get_running_loop()
@@ -159,6 +165,9 @@ class Model(_core.Model):
 class Session(_core.Session):
     """One timeline of a model: state of its own, kept from call to call."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a session cannot be copied or sent to another process: make one there, with model.session()")
+
 
 class StructuredModel(Model):
     """A model whose file says how its arguments and results are structured: dicts, lists, dataclasses, constants."""
@@ -216,6 +225,7 @@ def load_model(path: str | os.PathLike[str], *, threads: int = 0, sessions: int 
     """
     guests.configure()
     model = Model(path, threads=threads, sessions=sessions, returns=returns, **options)
+    model._opened = (os.path.abspath(path), {"threads": threads, "sessions": sessions, "returns": returns, **options})
     text = model._manifest
     if not text:  # imported: a program says how it was called
         description = _spec.call_of(path, options.get("model_name"))
@@ -224,6 +234,10 @@ def load_model(path: str | os.PathLike[str], *, threads: int = 0, sessions: int 
     if description is not None:
         _structure(model, Call(description))
     return model
+
+
+def _reopen(path: str, options: dict[str, Any]) -> Model:
+    return load_model(path, **options)
 
 
 def _structure(model: Model, call: Call) -> None:

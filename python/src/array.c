@@ -255,6 +255,15 @@ static ait_status read_dlpack(PyObject *obj, bool writable, ait_tensor *out, cor
   return read_capsule(capsule, writable, out);
 }
 
+/* Subclasses, and versions of torch without an exchange table: __dlpack__ refuses tensors that want a gradient. */
+static ait_status read_torch(PyObject *obj, bool writable, ait_tensor *out, core_hold *hold) {
+  PyObject *bare = PyObject_CallMethod(obj, "detach", NULL);
+  if (!bare) return from_exception(AIT_CODE_INVALID_ARGUMENT, "the array cannot be read");
+  ait_status status = read_dlpack(bare, writable, out, hold);
+  Py_DECREF(bare);
+  return status;
+}
+
 static ait_status from_buffer(const Py_buffer *b, bool writable, ait_tensor *out) {
   *out = (ait_tensor){.data = b->buf, .dtype = from_format(b->format, b->itemsize), .rank = b->ndim};
   if (out->dtype == AIT_DTYPE_NONE || (Py_ssize_t)ait_dtype_size(out->dtype) != b->itemsize)
@@ -423,18 +432,20 @@ void core_hold_release(core_hold *hold) {
 }
 
 ait_status core_tensor_from_object(PyObject *obj, bool writable, ait_tensor *out, core_hold *hold, core_kind *kind) {
-  const known_type *type = know(obj);
+  const known_type type = *know(obj); /* a copy: reading may run Python code that meets other types */
   ait_status status = AIT_OK;
-  if (type->kind > *kind) *kind = type->kind;
-  switch (type->how) {
+  if (type.kind > *kind) *kind = type.kind;
+  switch (type.how) {
     case READ_OWN:
       *out = ((core_tensor *)obj)->tensor;
       out->storage = NULL;
       break;
-    case READ_EXCHANGE: status = read_exchange(type, obj, out); break;
+    case READ_EXCHANGE: status = read_exchange(&type, obj, out); break;
     case READ_BUFFER: status = read_buffer(obj, writable, out, hold); break;
     case READ_NUMPY: status = read_numpy(obj, writable, out, hold); break;
-    case READ_DLPACK: status = read_dlpack(obj, writable, out, hold); break;
+    case READ_DLPACK:
+      status = type.kind == CORE_KIND_TORCH ? read_torch(obj, writable, out, hold) : read_dlpack(obj, writable, out, hold);
+      break;
     case READ_NOTHING: {
       PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(obj), "__name__");
       const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;

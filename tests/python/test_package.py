@@ -1,6 +1,7 @@
 """The package ait, as a user meets it: arrays in and out, errors, threads, state, memory. Needs build/release/python (target ait_python)."""
 import array
 import asyncio
+import copy
 import dataclasses
 import gc
 import inspect
@@ -300,6 +301,33 @@ def test_no_leaks(digits, images, add):
     after = [sys.getrefcount(o) for o in (x, t, m, bad, None, np.dtype("f4"))]
     assert all(abs(a - b) < 50 for a, b in zip(after, objects)), (objects, after)
     assert SANITIZED or resident() - memory < 3 << 20
+
+
+def test_torch_subclasses(folder):
+    """Read through DLPack, in a process in which no plain tensor was seen."""
+    package_models.add(folder)
+    code = f"""
+import ait, torch
+class Sub(torch.Tensor): pass
+m = ait.load({str(folder / "add.txt")!r}, backend="native")
+x = torch.ones(3).as_subclass(Sub)
+for v in (x, x.clone().requires_grad_(), torch.nn.Parameter(x)):
+    for _ in range(2):
+        y = m(v, v)[0]
+        assert type(y) is torch.Tensor and y.tolist() == [3, 3, 3], y
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+
+
+def test_copies_and_pickles(folder, counter):
+    one = np.ones(4, np.float32)
+    model = ait.load(counter, returns="ait")
+    model(one)
+    for again in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert type(again(one)) is ait.Tensor and again.path == str(counter)
+    assert model(one).tolist() == [2] * 4 and again(one).tolist() == [2] * 4
+    with pytest.raises(TypeError, match="model.session"):
+        pickle.dumps(model.session())
 
 
 # ---- arguments and errors -----------------------------------------------------------------------------------------------------------------------
