@@ -74,6 +74,35 @@ AIT_API AIT_MUST_USE ait_status ait_text_stream_push(ait_text_stream *stream, in
 /* The rest. Then the stream is as new. */
 AIT_API AIT_MUST_USE ait_status ait_text_stream_finish(ait_text_stream *stream, const char **out, size_t *out_size);
 
+/* ---- chat templates
+ * --------------------------------------------------------------------------------------------------------------------*/
+/* The Jinja of published chat templates, rendered as transformers does: for if set macro call filter with generation break continue,
+ * filters, tests, methods of strings, lists and dictionaries. What a template may do is bounded; it sees only what it is given. */
+typedef struct ait_chat_template ait_chat_template;
+/* Errors name the line: invalid-model (syntax), unsupported (a tag that is not known here). */
+AIT_API AIT_MUST_USE ait_status ait_chat_template_parse(ait_allocator allocator, const char *source, size_t size, ait_chat_template **out);
+/* From a model's folder: chat_template.jinja, else "chat_template" of tokenizer_config.json; bos_token, eos_token and the other special
+ * tokens of tokenizer_config.json become variables. name: which one of several (NULL: "default"). Errors: not-found. */
+AIT_API AIT_MUST_USE ait_status ait_chat_template_load(ait_allocator allocator, const char *folder, const char *name,
+                                                       ait_chat_template **out);
+AIT_API void ait_chat_template_destroy(ait_chat_template *chat); /* takes NULL */
+
+typedef struct ait_chat_options {
+  int64_t now;        /* for strftime_now: seconds since 1970, shifted to local time */
+  uint64_t max_steps; /* 0: 20 million */
+  size_t max_memory;  /* bytes, 0: 256 MiB */
+  size_t max_output;  /* bytes, 0: 64 MiB */
+} ait_chat_options;
+
+/* variables: a JSON object, {"messages": [{"role": …, "content": …} …], "tools": […], "add_generation_prompt": true, …}. As in
+ * transformers, tools and documents are none and add_generation_prompt is false where they are not given, members of messages that are null
+ * are left out, and "reasoning_content" and "thinking" stand for each other. *out: UTF-8, NUL-terminated; free with ait_text_free. options
+ * may be NULL. Errors: invalid-argument (the template's own raise_exception; variables that are no such object), invalid-model,
+ * unsupported, limit; with the line. */
+AIT_API AIT_MUST_USE ait_status ait_chat_template_render(const ait_chat_template *chat, const char *variables, size_t size,
+                                                         const ait_chat_options *options, ait_allocator allocator, char **out,
+                                                         size_t *out_size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,6 @@
 """include/ait/text.h through ctypes."""
 import ctypes as c
+import json
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -30,6 +31,9 @@ for name, result, arguments in [
     ("ait_text_stream_create", c.c_void_p, [c.c_void_p, c.c_int, Allocator, c.POINTER(c.c_void_p)]),
     ("ait_text_stream_destroy", None, [c.c_void_p]),
     ("ait_text_stream_push", c.c_void_p, [c.c_void_p, c.c_int32, c.POINTER(c.c_void_p), c.POINTER(c.c_size_t)]),
+    ("ait_chat_template_parse", c.c_void_p, [Allocator, c.c_char_p, c.c_size_t, c.POINTER(c.c_void_p)]),
+    ("ait_chat_template_destroy", None, [c.c_void_p]),
+    ("ait_chat_template_render", c.c_void_p, [c.c_void_p, c.c_char_p, c.c_size_t, c.c_void_p, Allocator, c.POINTER(c.c_void_p), c.POINTER(c.c_size_t)]),
     ("ait_text_stream_finish", c.c_void_p, [c.c_void_p, c.POINTER(c.c_void_p), c.POINTER(c.c_size_t)]),
 ]:
     function = getattr(lib, name)
@@ -90,3 +94,20 @@ class Tokenizer:
         pieces.append(c.string_at(text, size.value).decode())
         lib.ait_text_stream_destroy(stream)
         return pieces
+
+
+class ChatOptions(c.Structure):
+    _fields_ = [("now", c.c_int64), ("max_steps", c.c_uint64), ("max_memory", c.c_size_t), ("max_output", c.c_size_t)]
+
+
+def render(template, variables, **options):
+    """A chat template over a dictionary, as text."""
+    data, values, handle, text, size = template.encode(), json.dumps(variables).encode(), c.c_void_p(), c.c_void_p(), c.c_size_t()
+    check(lib.ait_chat_template_parse(HEAP, data, len(data), c.byref(handle)))
+    try:
+        check(lib.ait_chat_template_render(handle, values, len(values), c.byref(ChatOptions(**options)), HEAP, c.byref(text), c.byref(size)))
+        out = c.string_at(text, size.value).decode()
+        lib.ait_text_free(HEAP, text, size.value)
+        return out
+    finally:
+        lib.ait_chat_template_destroy(handle)

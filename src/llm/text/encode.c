@@ -279,7 +279,7 @@ static ait_status add_segment(ait_token_list *list, segments *out, const int32_t
   if (before_count) AIT_TRY(ait_token_list_append(list, before, before_count));
   if (middle) {
     AIT_TRY(ait_grow(list->allocator, (void **)&list->ids, &list->capacity, list->count + middle->count, sizeof *list->ids));
-    AIT_TRY(ait_token_list_append(list, list->ids + middle->begin, middle->count));
+    if (middle->count) AIT_TRY(ait_token_list_append(list, list->ids + middle->begin, middle->count));
   }
   if (after_count) AIT_TRY(ait_token_list_append(list, after, after_count));
   out->items[out->count++] = (segment){begin, list->count - begin};
@@ -320,7 +320,9 @@ static ait_status post_process(const ait_tokenizer *t, int flags, ait_token_list
     else AIT_TRY(post_bert(post, special, list, in, &next));
     *in = next;
   }
-  for (size_t i = 0; i < in->count; ++i) AIT_TRY(ait_token_list_append(out, list->ids + in->items[i].begin, in->items[i].count));
+  for (size_t i = 0; i < in->count; ++i) {
+    if (in->items[i].count) AIT_TRY(ait_token_list_append(out, list->ids + in->items[i].begin, in->items[i].count));
+  }
   return AIT_OK;
 }
 

@@ -154,7 +154,7 @@ static ait_status cache_add(ait_scratch *s, const char *word, size_t size, uint6
   AIT_TRY(ait_grow(s->allocator, (void **)&s->cache_text, &s->cache_text_capacity, s->cache_text_length + size, 1));
   AIT_TRY(ait_grow(s->allocator, (void **)&s->cache_ids, &s->cache_id_capacity, s->cache_id_count + count, sizeof *s->cache_ids));
   memcpy(s->cache_text + s->cache_text_length, word, size);
-  memcpy(s->cache_ids + s->cache_id_count, ids, count * sizeof *ids);
+  if (count) memcpy(s->cache_ids + s->cache_id_count, ids, count * sizeof *ids);
   *cache_slot(s, word, size, hash) =
       (ait_cached_word){hash, (uint32_t)s->cache_text_length, (uint32_t)size, (uint32_t)s->cache_id_count, (uint32_t)count};
   s->cache_text_length += size;
@@ -172,7 +172,7 @@ ait_status ait_bpe_word(const ait_token_model *m, ait_scratch *s, const char *wo
   if (size < AIT_CACHE_WORD) {
     hash = ait_hash(word, size, 3);
     const ait_cached_word *known = cache_slot(s, word, size, hash);
-    if (known->size) return ait_token_list_append(out, s->cache_ids + known->ids, known->count);
+    if (known->size) return known->count ? ait_token_list_append(out, s->cache_ids + known->ids, known->count) : AIT_OK;
   }
   size_t count = 0, before_count = out->count;
   AIT_TRY(word_symbols(m, s, word, size, &count));
@@ -180,6 +180,6 @@ ait_status ait_bpe_word(const ait_token_model *m, ait_scratch *s, const char *wo
   for (size_t i = 0; i < count; ++i) {
     if (s->symbols[i].size) AIT_TRY(ait_token_list_append(out, &s->symbols[i].id, 1));
   }
-  if (size < AIT_CACHE_WORD) return cache_add(s, word, size, hash, out->ids + before_count, out->count - before_count);
+  if (size < AIT_CACHE_WORD) return cache_add(s, word, size, hash, out->ids ? out->ids + before_count : NULL, out->count - before_count);
   return AIT_OK;
 }

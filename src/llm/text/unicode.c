@@ -61,6 +61,10 @@ void ait_young_class(ait_text *out) {
 }
 
 /* ---- classes -------------------------------------------------------------------------------------------------------------------------*/
+bool ait_char_ends_line(uint32_t c) {
+  return (c >= 0xA && c <= 0xD) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
+}
+
 static utf8proc_category_t category(uint32_t c) { return utf8proc_category((utf8proc_int32_t)c); }
 
 bool ait_char_is_punctuation(uint32_t c) {

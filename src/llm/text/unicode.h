@@ -21,6 +21,7 @@ uint32_t ait_utf8_write(char out[4], uint32_t code); /* length */
 size_t ait_utf8_count(const char *s, size_t size);   /* characters */
 
 bool ait_char_is_space(uint32_t c);       /* White_Space */
+bool ait_char_ends_line(uint32_t c);      /* for Python's splitlines */
 bool ait_char_is_punctuation(uint32_t c); /* ASCII's, or category P */
 bool ait_char_is_numeric(uint32_t c);     /* Nd, Nl, No */
 bool ait_char_is_mark(uint32_t c);        /* M */
