@@ -14,11 +14,11 @@ import logging
 import os
 import re
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from . import _shapes, _tree
 from ._errors import ExportError, Reason, explain
-from ._modules import Binder, Key, Part, Signature, leaf_names
+from ._modules import Key, Part, Signature, foreign_hooks, leaf_names
 
 MAX_PROGRAMS = 4  # for one form of calls, when the model's code fixes sizes
 
@@ -40,6 +40,28 @@ class Program:
     def accepts(self, shapes: Sequence[Tuple[int, ...]]) -> bool:
         """Fixed sizes agree (ranges and relations are checked by whoever runs it)."""
         return all(len(a) == len(b) and all(x == y or isinstance(x, str) for x, y in zip(a, b)) for a, b in zip(self.shape, shapes))
+
+    def bound_to_samples(self) -> bool:
+        """Narrows every range to what was recorded; false: nothing is left to narrow. For models whose code takes fewer sizes than their guards
+        say (a table of positions that is indexed by data)."""
+        from torch.utils._sympy.value_ranges import ValueRanges
+
+        seen: Dict[Any, List[int]] = {}
+        for sample in self.samples:
+            for value, tensor in zip(_placeholders(self.exported), sample):
+                for size, actual in zip(value.shape, tensor.shape):
+                    if not isinstance(size, int) and size.node.expr.is_Symbol:
+                        seen.setdefault(size.node.expr, []).append(int(actual))
+        narrowed = False
+        for symbol, sizes in seen.items():
+            old = self.exported.range_constraints[symbol]
+            new = ValueRanges(max(int(old.lower), min(sizes)), max(sizes))
+            narrowed |= old != new
+            self.exported.range_constraints[symbol] = new
+        if narrowed:
+            self.ranges = _ranges(self.exported)
+            self.notes.append("sizes end where the recorded ones do: the model failed at others")
+        return narrowed
 
     def call_json(self) -> str:
         call = {
@@ -64,7 +86,7 @@ def obstacle(module: Any) -> Reason | None:
     if module.training:
         return Reason("training", "it is in training mode: call eval() first")
     for name, m in module.named_modules():
-        if name and (m._forward_hooks or m._forward_pre_hooks):
+        if name and foreign_hooks(m):
             return Reason("hooks", f"its submodule '{name}' has a forward hook, which a tuned call would not run")
         if name and m.training and any(True for _ in m.parameters(recurse=False)):
             return Reason("training", f"its submodule '{name}' is in training mode: call eval() first")
@@ -327,7 +349,7 @@ def _relax(part: Part, key: Key, exported: Any, out_spec: _tree.Spec, sample: Se
     does not, the range begins at 2, whatever was asked for."""
     from torch.utils._sympy.value_ranges import ValueRanges
 
-    used = set()
+    used: Set[Any] = set()
     for value in _placeholders(exported):
         for size in value.shape:
             used |= set() if isinstance(size, int) else size.node.expr.free_symbols

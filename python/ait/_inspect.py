@@ -80,7 +80,7 @@ class Inspection:
         return json.dumps(self.as_dict())
 
     def _cells(self) -> List[Tuple[str, ...]]:
-        cells = [("module", "type", "calls", "time", "share", "params", "sizes", "tunable")]
+        cells: List[Tuple[str, ...]] = [("module", "type", "calls", "time", "share", "params", "sizes", "tunable")]
         for r in self.rows:
             sizes = r.shapes[0] + (f" (+{len(r.shapes) - 1})" if len(r.shapes) > 1 else "") if r.shapes else ""
             tunable = "yes" if r.candidate else str(r.reason) if r.reason else ""

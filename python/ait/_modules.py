@@ -159,6 +159,13 @@ def _is_library_function(value: Any) -> bool:
     return top in ("torch", "transformers", "diffusers", "accelerate", "huggingface_hub", "ait") or top in sys.stdlib_module_names - {"__main__"}
 
 
+def foreign_hooks(module: Any) -> List[Any]:
+    """Forward hooks of a module that are not part of its library's own code (transformers records intermediate results by hooks, which act
+    only inside its forward and are traced with it)."""
+    hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+    return [h for h in hooks if getattr(getattr(h, "func", h), "__module__", None) != "transformers.utils.output_capturing"]
+
+
 # ---- swapping a method -----------------------------------------------------------------------------------------------------------------
 class Patch:
     """`make(previous)` instead of one method of one module. Undone in the reverse order of doing."""
@@ -459,7 +466,8 @@ class Trace:
             if reason:
                 self.unpatchable[f.path] = reason
                 continue
-            for method in ("forward",) + public_methods(type(f.module)):
+            methods: Tuple[str, ...] = public_methods(type(f.module))  # type: ignore[arg-type]
+            for method in ("forward",) + methods:
                 entry = Entry(f, method)
                 self._patches.append(Patch(f.module, method, functools.partial(self._make, entry)))
         self._start = self._clock()

@@ -20,7 +20,7 @@ import threading
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from . import _tree
-from ._modules import Key, Part, Patch, Runner
+from ._modules import Key, Part, Patch, Runner, foreign_hooks
 
 log = logging.getLogger("ait")
 MAX_PLANS = 512  # remembered forms of calls; more are looked up each time
@@ -38,7 +38,7 @@ class Tuned:
         self.build = _builder(out_spec)
 
     def accepts(self, leaves: Sequence[Any]) -> bool:
-        return all(t.dim() == len(want) and all(isinstance(w, str) or w == s for w, s in zip(want, t.shape))
+        return all(t.dim() == len(want) and all(bool(isinstance(w, str) or w == s) for w, s in zip(want, t.shape))
                    for t, want in zip(leaves, self.shape))
 
 
@@ -66,7 +66,7 @@ class Router:
         self.table: Dict[Key, List[Tuned]] = {}
         self.enabled = True
         self.reasons: collections.Counter[str] = collections.Counter()  # calls of the original, by reason
-        self._plans: Dict[Any, Tuned | str] = {}
+        self._plans: Dict[Any, Tuple[Tuned, List[int]]] = {}
         self._lock = threading.Lock()
         self._torch = sys.modules["torch"]
         self._exact = (self._torch.Tensor, self._torch.nn.Parameter)
@@ -200,7 +200,9 @@ class _State:
         self._tensors = [t for m in modules for d in (m._parameters, m._buffers) for t in d.values()
                          if t is not None and t.layout is torch.strided and not t.is_inference()]
         self.parameters = [t for m in modules for t in m._parameters.values() if t is not None]
+        self._inner = modules[1:]
         self._hooks = [d for m in modules[1:] for d in (m._forward_hooks, m._forward_pre_hooks)]
+        self._hook_count = sum(map(len, self._hooks))
         self._data_ptr = torch.Tensor.data_ptr
         self._ids = self._identities()
         self._sum = self._versions()
@@ -221,8 +223,11 @@ class _State:
         if self._versions() != self._sum or self._identities() != self._ids:
             self._gone = "its parameters or buffers were changed after tuning (tune it again)"
             return self._gone
-        if any(self._hooks):
-            return "a submodule has a forward hook, which a tuned call would not run"
+        count = sum(map(len, self._hooks))
+        if count != self._hook_count:
+            if any(map(foreign_hooks, self._inner)):
+                return "a submodule has a forward hook, which a tuned call would not run"
+            self._hook_count = count
         return None
 
 
@@ -288,5 +293,5 @@ def unroute(module: Any, method: str = "forward") -> bool:
     if router is None:
         return False
     router.table = {}
-    router.patch.undo()  # type: ignore[attr-defined]
+    router.patch.undo()
     return True

@@ -76,7 +76,7 @@ class TuneReport:
         return json.dumps(self.as_dict(), default=str)
 
     def _cells(self) -> List[Tuple[str, ...]]:
-        cells = [("part", "type", "calls", "share", "winner", "before", "after", "speed-up", "why not")]
+        cells: List[Tuple[str, ...]] = [("part", "type", "calls", "share", "winner", "before", "after", "speed-up", "why not")]
         for p in self.parts:
             timed = [q for q in p.programs if "speedup" in q]
             times = (_ms(timed[0]["original_s"]), _ms(timed[0]["tuned_s"])) if timed else ("", "")

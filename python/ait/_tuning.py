@@ -10,8 +10,9 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from . import _data, _export, _inspect, _modules, _shapes, _tree
-from ._contest import Contest, contest
+from ._contest import contest
 from ._errors import ExportError, Reason, explain
+from ._export import Program
 from ._modules import ROOT, Part, Recorder, Runner, Signature, Trace
 from ._router import Router, Tuned, route, router_of, unroute
 from ._strategies import Strategy, strategy_of
@@ -83,6 +84,7 @@ class _Options:
     threads: int
     tolerance: Tuple[float, float] | None
     progress: Any
+    even_if_slower: bool
     rest: Dict[str, Any]  # of ait.tune_file
 
 
@@ -91,7 +93,7 @@ class _Tuning:
 
     def __init__(self, obj: Any, samples: List[Any], call: Callable[[Any], Any], options: _Options) -> None:
         self.obj, self.samples, self.call, self.options = obj, samples, call, options
-        self.programs: Dict[str, List[_export.Program]] = {}
+        self.programs: Dict[str, List[Program]] = {}
         self.kept: Dict[str, List[Tuple[str, Reason]]] = {}  # forms of calls that stay with the original
         self.folder = tempfile.TemporaryDirectory(prefix="ait-")
 
@@ -115,7 +117,7 @@ class _Tuning:
         for text, n in part.reasons.items():
             self.kept.setdefault(part.name, []).append((f"{n} calls", Reason("argument", text)))
             first = first or Reason("argument", text)
-        programs: List[_export.Program] = []
+        programs: List[Program] = []
         for i, s in enumerate(sorted(part.signatures.values(), key=lambda s: -s.calls)):
             try:
                 if i >= MAX_SIGNATURES:
@@ -181,7 +183,7 @@ class _Tuning:
             unroute(part.module, part.method)
         return report
 
-    def _tune_program(self, program: _export.Program, strategy: Strategy, seconds: float, name: str) -> Tuple[Dict[str, Any], Tuned | None]:
+    def _tune_program(self, program: Program, strategy: Strategy, seconds: float, name: str) -> Tuple[Dict[str, Any], Tuned | None]:
         document: Dict[str, Any] = {"signature": ", ".join(f"{n}: {s}" for n, s in zip(program.names, program.shape)), "notes": program.notes}
         path = pathlib.Path(self.folder.name) / f"{name}.ait"
         try:
@@ -198,13 +200,25 @@ class _Tuning:
             tuned = Tuned(program.key, program.shape, program.out_spec, runner, path)
             result = contest(program, tuned, strategy)
         document.update(result.as_dict())
-        document["winner"] = file_report.get("winner", "") if result.won else "original"
-        if not result.won:
+        document["winner"] = file_report.get("winner", "") if result.won or self.options.even_if_slower else "original"
+        if not result.won and not self.options.even_if_slower:
             document["reason"] = f"the original is as fast (ratio {result.speedup:.2f}, 95 %: {result.low:.2f} to {result.high:.2f})"
             return document, None
         return document, tuned
 
-    def _artifact(self, program: _export.Program, strategy: Strategy, seconds: float, path: pathlib.Path) -> Tuple[Dict[str, Any], Runner]:
+    def _artifact(self, program: Program, strategy: Strategy, seconds: float, path: pathlib.Path) -> Tuple[Dict[str, Any], Runner]:
+        from ._core import Error, Mismatch
+
+        try:
+            return self._artifact_as_it_is(program, strategy, seconds, path)
+        except Mismatch:
+            raise
+        except Error:
+            if not program.bound_to_samples():
+                raise
+            return self._artifact_as_it_is(program, strategy, seconds, path)
+
+    def _artifact_as_it_is(self, program: Program, strategy: Strategy, seconds: float, path: pathlib.Path) -> Tuple[Dict[str, Any], Runner]:
         from .files import tune_file
 
         o = self.options
@@ -219,7 +233,7 @@ class _Tuning:
             source.unlink(missing_ok=True)
         return report.document, load_runner(path)
 
-    def _wrong(self, program: _export.Program, runner: Runner) -> str | None:
+    def _wrong(self, program: Program, runner: Runner) -> str | None:
         """The tuner has compared every output with the oracle; this is about the way from the module's arguments to its result."""
         for sample in program.samples:
             leaves, spec = _export._reference(program.part, program.key, sample)
@@ -244,7 +258,7 @@ def tune(pipeline: Any, data: Any, *, strategy: Any = None, strategies: Mapping[
          batch_sizes: Sequence[int] | None = None, dynamic_shapes: Any = None, backends: Any = None, budget: float = 60.0, dry_run: bool = False,
          run: _inspect.Run | None = None, metric: Callable[[List[Any], List[Any]], Any] | None = None, metric_drop: float | None = None,
          threads: int = 0, tolerance: Tuple[float, float] | None = None, min_share: float = 0.02, warmup: int = 1, progress: Any = None,
-         **options: Any) -> TuneReport:
+         even_if_slower: bool = False, **options: Any) -> TuneReport:
     """Tunes a module, the modules of a pipeline, or those that a function uses, in place, and tells what came out.
 
     data: a list of samples, a DataLoader, a generator, or a function from a batch size to one of these. A sample is what the object is called
@@ -254,12 +268,13 @@ def tune(pipeline: Any, data: Any, *, strategy: Any = None, strategies: Mapping[
     dynamic_shapes: {module name: {argument: {axis: ait.Dim(...)}}}, or without the name for a single module, where samples do not show it.
     backends: names in order of preference. budget: seconds for all parts together; dry_run: nothing is tuned, the report says what would be.
     metric(outputs, samples): the user's own figure, taken before and after; where it falls by more than metric_drop, nothing stays tuned.
+    even_if_slower: also what the module itself runs as fast, for a file that must stand alone. progress: as in `ait.tune_file`.
     Everything else goes to `ait.tune_file`. The original runs wherever the tuned function does not take a call: `report` and the log say so."""
     found = routers_of(pipeline)
     samples = _data.samples_of(data, batch_sizes)
     call = _inspect.runner_of(pipeline, run)
     o = _Options(strategy_of(strategy), {k: strategy_of(v) for k, v in (strategies or {}).items()}, backends, budget, dynamic_shapes, threads,
-                 tolerance, progress, options)
+                 tolerance, progress, even_if_slower, options)
     t = _Tuning(pipeline, samples, call, o)
     parts, reasons = t.choose(found, min_share, warmup)
     _check_names(o, t.trace)
