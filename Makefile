@@ -1,5 +1,5 @@
 # Thin: each line calls a tool that can be called alone.
-.PHONY: llm-models demo test check build bench trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-asan wheel conformance clean
+.PHONY: llm-models demo test check build bench trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-zoo python-asan wheel conformance clean
 JOBS ?= $(shell nproc)
 
 # Installs what is missing, builds, and runs the main job on the bundled model.
@@ -69,6 +69,11 @@ python-asan: setup-all
 # Wheels of the packages ait and ait-rt, with all that they need inside, checked: build/wheels.
 wheel: setup-all
 	.venv/bin/python tools/wheel build/wheels
+
+# A zoo of models through Python only: tune, save, load without torch, run, compare. ZOO: a folder with make.py and zoo.py (tests/python/roundtrip.py).
+python-zoo: setup-all build
+	cmake --build --preset release --target ait_python -j $(JOBS)
+	.venv/bin/python tests/python/roundtrip.py --zoo $(ZOO)
 
 # Speeds of every kernel, and against ONNX Runtime where the Python environment has it.
 bench: build

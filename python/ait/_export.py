@@ -83,12 +83,15 @@ class Program:
 # ---- what the module must be like ------------------------------------------------------------------------------------------------------
 def obstacle(module: Any) -> Reason | None:
     """Why a module is not exported as it stands now, before anything is tried."""
-    if module.training:
+    import torch
+
+    graph = isinstance(module, torch.fx.GraphModule)  # of torch.export: its mode was fixed when it was exported
+    if module.training and not graph:
         return Reason("training", "it is in training mode: call eval() first")
     for name, m in module.named_modules():
         if name and foreign_hooks(m):
             return Reason("hooks", f"its submodule '{name}' has a forward hook, which a tuned call would not run")
-        if name and m.training and any(True for _ in m.parameters(recurse=False)):
+        if name and m.training and not graph and any(True for _ in m.parameters(recurse=False)):
             return Reason("training", f"its submodule '{name}' is in training mode: call eval() first")
     for name, t in list(module.named_parameters()) + list(module.named_buffers()):
         if t.device.type != "cpu":
@@ -99,7 +102,13 @@ def obstacle(module: Any) -> Reason | None:
 @contextlib.contextmanager
 def _as_flat(part: Part, key: Key, names: Sequence[str], seen: Dict[str, Any]) -> Iterator[Any]:
     """The module with a forward of flat tensors, and without its own hooks, which run around the tuned call as around the original."""
+    import torch
+
     module = part.module
+    if isinstance(module, torch.fx.GraphModule):  # torch.export takes the graph of one, whatever its forward is now
+        module = torch.nn.Module()
+        module.graph = part.module
+        module.training = False  # eval() would ask the graph, which refuses
 
     def run(leaves: Sequence[Any]) -> Tuple[Any, ...]:
         args, kwargs = _tree.rebuild(key.spec, leaves)

@@ -407,8 +407,12 @@ class Recorder:
         return self
 
     def _make(self, part: Part, previous: Callable[..., Any]) -> Callable[..., Any]:
+        compiling = sys.modules["torch"].compiler.is_compiling
+
         @functools.wraps(previous)
         def recording(*args: Any, **kwargs: Any) -> Any:
+            if compiling():  # control-flow operators trace their functions on each call
+                return previous(*args, **kwargs)
             part.record(args, kwargs, self.per_shape, self.max_shapes)
             return previous(*args, **kwargs)
 
@@ -479,8 +483,12 @@ class Trace:
             self._patches.pop().undo()
 
     def _make(self, entry: Entry, previous: Callable[..., Any]) -> Callable[..., Any]:
+        compiling = sys.modules["torch"].compiler.is_compiling
+
         @functools.wraps(previous)
         def timed(*args: Any, **kwargs: Any) -> Any:
+            if compiling():
+                return previous(*args, **kwargs)
             stack = self._local.__dict__.setdefault("stack", [])
             start = self._clock()
             stack.append(entry)

@@ -207,6 +207,7 @@ class _State:
         self._ids = self._identities()
         self._sum = self._versions()
         self._gone: str | None = None
+        self._training = module.training
 
     def _identities(self) -> List[int]:
         return list(map(id, itertools.chain.from_iterable(map(dict.values, self._containers))))
@@ -218,8 +219,8 @@ class _State:
         """Why what was tuned does not stand for the module any more; None when it does."""
         if self._gone:
             return self._gone
-        if self.module.training:
-            return "the module is in training mode"
+        if self.module.training != self._training:
+            return f"the module is in {'training' if self.module.training else 'evaluation'} mode"
         if self._versions() != self._sum or self._identities() != self._ids:
             self._gone = "its parameters or buffers were changed after tuning (tune it again)"
             return self._gone

@@ -555,3 +555,40 @@ def test_damaged_pipeline_files_are_refused(tmp_path, always_wins):
         ait.load(Two(), tmp_path / "new.ait")
     with pytest.raises(ait.NotFound, match="part 'a'"):
         ait.load(Pipe(), path)
+
+
+# ---- pages -----------------------------------------------------------------------------------------------------------------------------
+def test_the_page_runs(tmp_path, monkeypatch):
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "python-pipelines.md").read_text()
+    code = page.split("```python\n", 1)[1].split("```", 1)[0]
+    monkeypatch.chdir(tmp_path)
+    scope = {"__name__": "page"}
+    exec(compile(code, "docs/python-pipelines.md", "exec"), scope)
+    x = scope["data"][0]
+    if "fresh" in scope:
+        assert torch.allclose(scope["pipe"](x), scope["fresh"](x), atol=1e-5)
+
+
+def test_a_graph_of_torch_export_in_a_function(always_wins, tmp_path):
+    exported = torch.export.export(Coder().eval().encoder, (DATA[0],), dynamic_shapes=({0: torch.export.Dim("n", min=1, max=32)},))
+    step = exported.module()
+
+    def search(x):
+        return step(x) + step(x)
+
+    want = answers(search)
+    report = tune(search, DATA)
+    assert report["step"].tuned and close(answers(search), want)
+
+
+def test_control_flow_operators_are_left_to_themselves_while_watching():
+    class Scan(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell = nn.Linear(8, 8)
+
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, lambda v: self.cell(v), lambda v: v - 1, (x,))
+
+    info = ait.inspect(Scan().eval(), [torch.ones(2, 8)])
+    assert info["(root)"].calls == 1
