@@ -107,7 +107,7 @@ def _as_flat(part: Part, key: Key, names: Sequence[str], seen: Dict[str, Any]) -
     module = part.module
     if isinstance(module, torch.fx.GraphModule):  # torch.export takes the graph of one, whatever its forward is now
         module = torch.nn.Module()
-        module.graph = part.module
+        module.program = part.module
         module.training = False  # eval() would ask the graph, which refuses
 
     def run(leaves: Sequence[Any]) -> Tuple[Any, ...]:

@@ -35,7 +35,7 @@ def test_stable_diffusion_pipeline(tmp_path):
     pytest.importorskip("diffusers")
     pytest.importorskip("transformers")
     pipe = front_models.stable_diffusion(tmp_path)
-    prompts = [["cat"], ["dog", "blue"]]
+    prompts = [["cat"]]  # one size: exports are quick then; several sizes are tested above
     want = [front_models.draw(pipe, p, 2) for p in prompts]
     run = lambda p, prompt: front_models.draw(p, prompt, 2)  # noqa: E731
     report = ait.tune(pipe, prompts, run=run, budget=1.5, backends=["native"], progress=False, even_if_slower=True)
