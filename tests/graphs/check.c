@@ -139,7 +139,7 @@ static ait_status sabotaged(const ait_graph *g, const gf_check *c, machine *m, b
 
 /* Where to cut follows from the number of nodes. */
 static ait_status build_parts(const ait_graph *g, const ait_build_request *request, machine *m) {
-  ait_mix mix = {.engine_count = 2, .keep_cuts = true, .part_count = 1};
+  ait_mix mix = {.engine_count = 2, .part_count = 1};
   ait_build_request lowered = *request;
   ait_graph *core;
   lowered.pipeline = "core";
@@ -152,6 +152,7 @@ static ait_status build_parts(const ait_graph *g, const ait_build_request *reque
   for (uint32_t p = 1; p < pieces; ++p) {
     mix.cuts[p - 1] = nodes * p / pieces;
     mix.engine[p] = p % 2;
+    mix.alone[p] = true;
   }
   mix.part_count = pieces;
   return ait_mix_build(g, request, &mix, &m->plan, &m->weights);
