@@ -44,7 +44,7 @@ static void on_progress(void *ctx, const ait_tune_progress *p) {
 
 /* ---- options ---------------------------------------------------------------------------------------------------------------------*/
 static int parse_options(const cli_args *args, ait_tune_options *o, char *record, size_t record_size, char *names, size_t names_size,
-                         const char **backends, const char **modules, const char **buckets) {
+                         const char **backends, const char **modules, const char **wishes, const char **buckets) {
   int64_t threads, seed;
   ait_tune_options_init(o);
   if (!cli_int(args, "threads", 1, 1024, 0, &threads) || !cli_int(args, "seed", 0, INT64_MAX, 0, &seed) ||
@@ -81,6 +81,10 @@ static int parse_options(const cli_args *args, ait_tune_options *o, char *record
     backends[n] = NULL;
     o->backends = backends;
   }
+  pins = 0;
+  while (pins < MAX_MODULES && (module = cli_option_at(args, "module-strategy", (int)pins))) wishes[pins++] = module;
+  wishes[pins] = NULL;
+  o->module_strategies = wishes;
   o->batch_sizes = cli_option(args, "batch-sizes");
   if (!cli_byte_count(args, "memory", &o->memory_bytes)) return CLI_USAGE;
   o->record_path = cli_record_path(args, record, record_size);
@@ -203,11 +207,12 @@ static ait_status tune(const cli_args *args, const ait_tune_options *options, in
 int cli_cmd_tune(const cli_args *args) {
   ait_tune_options options;
   char record[1024], names[512], *report = NULL;
-  const char *backends[MAX_BACKENDS + 1], *modules[MAX_MODULES + 1], *buckets[MAX_MODULES + 1], *out = cli_option(args, "output");
+  const char *backends[MAX_BACKENDS + 1], *modules[MAX_MODULES + 1], *wishes[MAX_MODULES + 1], *buckets[MAX_MODULES + 1],
+      *out = cli_option(args, "output");
   if (!out) return cli_usage("'ait tune' needs -o OUT.ait");
   int64_t rows;
   if (!cli_int(args, "batch", 1, INT64_MAX, INT64_MAX, &rows)) return CLI_USAGE;
-  int code = parse_options(args, &options, record, sizeof record, names, sizeof names, backends, modules, buckets);
+  int code = parse_options(args, &options, record, sizeof record, names, sizeof names, backends, modules, wishes, buckets);
   if (code != CLI_DONE) return code;
   bar b = {.terminal = isatty(STDERR_FILENO), .quiet = cli_flag(args, "quiet")};
   ait_keys *keys = NULL;

@@ -17,33 +17,46 @@ typedef struct search {
   ait_parts parts;
   uint32_t cuts[AIT_PARTS_MAX], cut_count;
   uint64_t hashes[AIT_PARTS_MAX];
-  uint32_t alike[AIT_PARTS_MAX]; /* the first part with the same hash */
-  int pins[AIT_PARTS_MAX];
+  uint32_t alike[AIT_PARTS_MAX];                  /* the first part with the same hash */
+  int pins[AIT_PARTS_MAX], wishes[AIT_PARTS_MAX]; /* an engine; an ait_strategy_kind; -1: none */
   double seconds[AIT_MIX_ENGINES][AIT_PARTS_MAX], saving[AIT_MIX_ENGINES];
 } search;
 
-/* ---- pins: "MODULE=BACKEND" -------------------------------------------------------------------------------------------------- */
+/* ---- pins: "MODULE=BACKEND", "MODULE=STRATEGY" --------------------------------------------------------------------------------- */
 enum { PINS_MAX = 32 };
 typedef struct pin_list {
   char modules[PINS_MAX][128];
   const char *names[PINS_MAX];
-  const char *backends[PINS_MAX];
+  const char *backends[PINS_MAX]; /* NULL: a strategy */
+  ait_strategy_kind strategies[PINS_MAX];
   uint32_t count;
 } pin_list;
 
+/* The module's name, and what stands behind the last '='. */
+static ait_status read_pin(pin_list *out, const char *text, const char *form, const char **out_value) {
+  const char *equals = strrchr(text, '=');
+  if (!equals || equals == text || !equals[1] || (size_t)(equals - text) >= sizeof out->modules[0])
+    return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "'%s' names no module and what is wanted for it", text), "%s", form);
+  if (out->count == PINS_MAX) return ait_error(AIT_CODE_LIMIT, "more than %d modules with a backend or a strategy", PINS_MAX);
+  snprintf(out->modules[out->count], sizeof out->modules[0], "%.*s", (int)(equals - text), text);
+  out->names[out->count] = out->modules[out->count];
+  *out_value = equals + 1;
+  return AIT_OK;
+}
+
 static ait_status read_pins(const ait_tune_options *o, pin_list *out) {
+  const char *value;
   out->count = 0;
-  for (size_t i = 0; o->module_backends && o->module_backends[i]; ++i) {
-    const char *text = o->module_backends[i], *equals = strrchr(text, '=');
-    if (!equals || equals == text || !equals[1] || (size_t)(equals - text) >= sizeof out->modules[0])
-      return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "'%s' names no module and backend", text),
-                            "--module encoder.layer.0=native");
-    if (out->count == PINS_MAX) return ait_error(AIT_CODE_LIMIT, "more than %d modules with a backend", PINS_MAX);
-    if (!ait_backend_find(equals + 1))
-      return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no backend '%s'", equals + 1), "'ait backends' lists them");
-    snprintf(out->modules[out->count], sizeof out->modules[0], "%.*s", (int)(equals - text), text);
-    out->names[out->count] = out->modules[out->count];
-    out->backends[out->count++] = equals + 1;
+  for (size_t i = 0; o->module_backends && o->module_backends[i]; ++i, ++out->count) {
+    AIT_TRY(read_pin(out, o->module_backends[i], "--module encoder.layer.0=native", &value));
+    if (!ait_backend_find(value))
+      return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "there is no backend '%s'", value), "'ait backends' lists them");
+    out->backends[out->count] = value;
+  }
+  for (size_t i = 0; o->module_strategies && o->module_strategies[i]; ++i, ++out->count) {
+    AIT_TRY(read_pin(out, o->module_strategies[i], "--module-strategy encoder.layer.0=first-wins", &value));
+    AIT_TRY(ait_objective_parse_part(value, &out->strategies[out->count]));
+    out->backends[out->count] = NULL;
   }
   return AIT_OK;
 }
@@ -99,6 +112,7 @@ static ait_status find_engines(search *s, const pin_list *pins) {
   s->threads = best ? best->threads : 1;
   add_engine(s, ait_backend_find("native"));
   for (uint32_t i = 0; i < pins->count; ++i) {
+    if (!pins->backends[i]) continue;
     add_engine(s, ait_backend_find(pins->backends[i]));
     if (find_engine(s, pins->backends[i]) < 0)
       return ait_error(AIT_CODE_UNAVAILABLE, "backend '%s' of module '%s' is not here", pins->backends[i], pins->names[i]);
@@ -118,18 +132,21 @@ static ait_status cut_model(search *s, const pin_list *pins) {
   return ait_parts_create(ait_allocator_default(), s->region, s->cuts, s->cut_count, &s->parts);
 }
 
+static ait_status no_module(const char *name) {
+  return ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "no part of the model is module '%s'", name), "ait inspect shows the module tree");
+}
+
 static ait_status place_pins(search *s, const pin_list *pins) {
-  for (uint32_t p = 0; p < s->parts.count; ++p) s->pins[p] = -1;
+  for (uint32_t p = 0; p < s->parts.count; ++p) s->pins[p] = s->wishes[p] = -1;
   for (uint32_t i = 0; i < pins->count; ++i) {
     bool found = false;
     for (uint32_t p = 0; p < s->parts.count; ++p) {
       if (!*s->parts.items[p].module || !ait_module_within(s->parts.items[p].module, pins->names[i])) continue;
-      s->pins[p] = find_engine(s, pins->backends[i]);
+      if (pins->backends[i]) s->pins[p] = find_engine(s, pins->backends[i]);
+      else s->wishes[p] = (int)pins->strategies[i];
       found = true;
     }
-    if (!found)
-      return ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "no part of the model is module '%s'", pins->names[i]),
-                            "ait inspect shows the module tree");
+    if (!found) return no_module(pins->names[i]);
   }
   return AIT_OK;
 }
@@ -229,6 +246,32 @@ static ait_status measure_engine(search *s, uint32_t e, double seconds) {
   return AIT_OK;
 }
 
+/* ---- strategies of modules ------------------------------------------------------------------------------------------------------- */
+/* Where the engine stands in the user's order; those that are not in it as they are. */
+static uint32_t rank_of(const search *s, uint32_t e) {
+  const char *const *order = s->x->options->backends;
+  for (uint32_t i = 0; order && order[i]; ++i)
+    if (!strcmp(order[i], s->engines[e].backend->name)) return i;
+  return order ? UINT32_MAX : e;
+}
+
+/* first-wins: the first engine that runs the part; the others: the one that is fastest on it by itself, whatever crossing to it costs. A
+ * backend that was asked for by name goes before. */
+static ait_status grant_wishes(search *s) {
+  for (uint32_t p = 0; p < s->parts.count; ++p) {
+    int best = -1;
+    for (uint32_t e = 0; s->wishes[p] >= 0 && e < s->engine_count; ++e) {
+      if (!isfinite(s->seconds[e][p])) continue;
+      bool first = s->wishes[p] == AIT_STRATEGY_FIRST_WINS;
+      if (best < 0 || (first ? rank_of(s, e) < rank_of(s, (uint32_t)best) : s->seconds[e][p] < s->seconds[best][p])) best = (int)e;
+    }
+    if (s->wishes[p] < 0 || s->pins[p] >= 0) continue;
+    if (best < 0) return ait_error(AIT_CODE_UNSUPPORTED, "no backend runs module '%s' as a part", s->parts.items[p].module);
+    s->pins[p] = best;
+  }
+  return AIT_OK;
+}
+
 /* ---- what comes of it -------------------------------------------------------------------------------------------------------- */
 /* share: how much of the saving between neighbours is believed: more than all of it gives fewer, longer parts. */
 static ait_status propose(search *s, double share, bool pinned) {
@@ -258,9 +301,23 @@ static ait_status explore(search *s, const pin_list *pins, double seconds) {
     if (!takes(&s->engines[0], &s->parts.items[p])) return AIT_OK; /* a part that nobody could take for sure */
   AIT_TRY(hash_parts(s));
   for (uint32_t e = 0; e < s->engine_count; ++e) AIT_TRY(measure_engine(s, e, seconds / s->engine_count));
+  AIT_TRY(grant_wishes(s));
   static const double shares[] = {1, 2, 0.5};
   for (size_t i = 0; i < AIT_COUNT(shares); ++i) AIT_TRY(propose(s, shares[i], pins->count > 0));
   return AIT_OK;
+}
+
+ait_status ait_tune_mix_check(const ait_tune_options *options, const ait_region *region) {
+  pin_list *pins = ait_alloc_zero(ait_allocator_default(), sizeof *pins, _Alignof(pin_list));
+  ait_status status = pins ? read_pins(options, pins) : AIT_OOM();
+  for (uint32_t i = 0; status == AIT_OK && i < pins->count; ++i) {
+    bool found = false;
+    for (uint32_t n = 0; !found && n < region->node_count; ++n)
+      found = region->nodes[n].module && ait_module_within(region->nodes[n].module, pins->names[i]);
+    if (!found) status = no_module(pins->names[i]);
+  }
+  ait_free(ait_allocator_default(), pins, sizeof *pins);
+  return status;
 }
 
 ait_status ait_tune_mix(const ait_trial_context *x, ait_candidates *list, double seconds, const ait_mix_hooks *hooks) {

@@ -20,7 +20,11 @@ typedef struct ait_mix_hooks {
   void (*tell)(void *ctx, const char *line);
 } ait_mix_hooks;
 /* seconds: for all measurements together. Parts that are alike up to their weights are measured once. Adds nothing where one backend is
- * best for every part, or where nothing can be cut. Errors: bad pins (ait_tune_options.module_backends), cancelled. */
+ * best for every part, or where nothing can be cut. Errors: bad pins (ait_tune_options.module_backends, module_strategies),
+ * cancelled. */
 ait_status ait_tune_mix(const ait_trial_context *context, ait_candidates *list, double seconds, const ait_mix_hooks *hooks) AIT_MUST_USE;
+
+/* What can be said of module_backends and module_strategies before anything is measured. region: of the raw graph. */
+ait_status ait_tune_mix_check(const ait_tune_options *options, const ait_region *region) AIT_MUST_USE;
 
 #endif

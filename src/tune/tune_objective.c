@@ -1,5 +1,6 @@
 /* What the objective wants measured of the best candidates beyond times at the samples' sizes, and who may win by it. */
 #include "tune/memory_use.h"
+#include "tune/tune_mix.h"
 #include "tune/tuner.h"
 #include <math.h>
 #include <stdio.h>
@@ -503,6 +504,7 @@ static ait_status check_traffic(ait_tuner *t) {
 ait_status ait_tuner_check_objective(ait_tuner *t) {
   ait_batch_space space;
   bool found;
+  AIT_TRY(ait_tune_mix_check(&t->options, t->region));
   if (ait_objective_searches(&t->objective)) return ait_batch_find(t->region, t->options.batch_sizes, &space, &found);
   return check_traffic(t);
 }

@@ -308,6 +308,8 @@ static ait_status measure_parts(void *ctx, const ait_candidate *c, double second
 
 static void tell_line(void *ctx, const char *line) { ait_tuner_tell(ctx, line); }
 
+static bool has_any(const char *const *list) { return list && list[0]; }
+
 /* With modules pinned to backends only plans that obey compete. */
 static void drop_unpinned(ait_tuner *t) {
   for (size_t i = 0; i < t->list.count; ++i) {
@@ -315,7 +317,7 @@ static void drop_unpinned(ait_tuner *t) {
     if (c->mix || c->baseline || c->median <= 0) continue;
     c->median = 0;
     c->result.outcome = AIT_OUTCOME_SKIPPED;
-    snprintf(c->result.reason, sizeof c->result.reason, "a module was given another backend");
+    snprintf(c->result.reason, sizeof c->result.reason, "a module was given a backend or a strategy of its own");
   }
 }
 
@@ -344,7 +346,7 @@ static ait_status try_mix(ait_tuner *t, ait_candidate *c, bool must) {
 
 ait_status ait_tuner_try_mixed(ait_tuner *t) {
   const char *regions = t->options.regions ? t->options.regions : "auto";
-  bool pinned = t->options.module_backends && t->options.module_backends[0];
+  bool pinned = has_any(t->options.module_backends) || has_any(t->options.module_strategies);
   bool ordered = t->objective.kind == AIT_STRATEGY_FIRST_WINS || t->objective.kind == AIT_STRATEGY_ONE_BACKEND;
   if (!pinned && (ordered || !strcmp(regions, "whole"))) return AIT_OK;
   bool must = pinned || !strcmp(regions, "modules"), late = ait_tuner_left(t, 1) < mixing_seconds(t);

@@ -447,6 +447,16 @@ strategies_part() {
   expect 0 tune "$digits" -d "$images" --batch 4 -o s.ait --budget 1 --record s.db --strategy first-wins --backends eager,native --threads 1
   says out '^winner: eager threads=1'
   says out 'an earlier candidate was valid'
+  # strategies of modules: the module is a part of its own
+  with max-throughput 0 --batch-sizes 4 --module-strategy middle=first-wins
+  says s.json '"backend": *"mixed"'
+  says out 'a module was given a backend or a strategy of its own'
+  with max-throughput 3 --module-strategy middle=min-memory
+  error_form
+  says err 'hint: .*first-wins'
+  with max-throughput 3 --module-strategy nosuch=first-wins
+  error_form
+  says err "no part of the model is module 'nosuch'"
   # traffic
   for n in 1 3 3; do expect 0 run "$digits" --random 1 --size s40=$n --record-trace day.jsonl; done
   [ "$(wc -l <day.jsonl)" = 3 ] || fail "not three requests"
