@@ -299,7 +299,7 @@ AIT_API AIT_MUST_USE ait_status ait_guests_configure(const ait_guest_options *op
 typedef const ait_backend *(*ait_backend_query_fn)(uint32_t abi_version);
 #define AIT_BACKEND_QUERY_SYMBOL "ait_backend_query"
 /* One more backend, after the built-in ones, for the rest of the process. The table is kept, not copied. Thread-safe. Errors:
- * invalid-argument (another ABI, the name is taken), limit (16 are enough). */
+ * invalid-argument (another ABI, the name is taken), limit (32 are enough). */
 AIT_API AIT_MUST_USE ait_status ait_backend_add(const ait_backend *backend);
 
 #ifdef __cplusplus

@@ -48,6 +48,8 @@ _LAZY: dict[str, str] = {
     "Traffic": "ait._strategies",
     "load": "ait.loading",
     "Report": "ait._report",
+    "Backend": "ait.backend",
+    "register_backend": "ait.backend",
     "tune_file": "ait.files",
     "inspect_file": "ait.files",
     "explain": "ait.files",
@@ -65,7 +67,7 @@ _LAZY: dict[str, str] = {
     "record_traffic": "ait.files",
     "replay": "ait.files",
 }
-_SUBMODULES = frozenset({"files", "guests", "loading", "model", "progress"})
+_SUBMODULES = frozenset({"backend", "files", "guests", "jit", "loading", "model", "progress"})
 
 if typing.TYPE_CHECKING:
     from ait._errors import ExportError as ExportError, Reason as Reason
@@ -79,6 +81,7 @@ if typing.TYPE_CHECKING:
     from ait._tree import register_class as register_class, Record as Record
     from ait._tune_report import TuneReport as TuneReport
     from ait._tuning import wrap as wrap, unwrap as unwrap, tune as tune
+    from ait.backend import Backend as Backend, register_backend as register_backend
     from ait.files import backends as backends, bench as bench, compare as compare, debug as debug, explain as explain
     from ait.files import export_onnx as export_onnx, inspect_file as inspect_file, load_plugin as load_plugin, operators as operators
     from ait.files import record_traffic as record_traffic, replay as replay
@@ -103,10 +106,10 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "BatchDim", "Cancelled", "Dim", "Error", "ExportError", "Exported", "FirstWins", "HighestThroughput", "Incompatible",
+    "Backend", "BatchDim", "Cancelled", "Dim", "Error", "ExportError", "Exported", "FirstWins", "HighestThroughput", "Incompatible",
     "Inspection", "Internal", "InvalidArgument", "InvalidModel", "IoError", "LatencyBudget", "Limit", "MaxThroughput", "MinLatency",
     "MinMemory", "Mismatch", "Model", "NotFound", "OneBackend", "OutOfMemory", "Pipeline", "Port", "Reason", "Record", "Report",
     "Session", "Strategy", "Tensor", "Timeout", "Traffic", "TuneReport", "Unavailable", "Unsupported", "backends", "bench",
     "compare", "debug", "explain", "export", "export_onnx", "inspect", "inspect_file", "load", "load_model", "load_plugin", "operators",
-    "record_traffic", "register_class", "replay", "report", "save", "sign", "tune", "tune_file", "unpack", "unwrap", "verify", "wrap",
+    "record_traffic", "register_backend", "register_class", "replay", "report", "save", "sign", "tune", "tune_file", "unpack", "unwrap", "verify", "wrap",
 ]

@@ -311,7 +311,8 @@ class Signature:
         if len(self.shapes) <= 4 * max_shapes or known:
             self.shapes[shapes] += 1
         if known < per_shape and (known or len({tuple(tuple(t.shape) for t in s) for s in self.samples}) < max_shapes):
-            self.samples.append([t.detach().clone() for t in leaves])
+            with sys.modules["torch"].inference_mode(False):  # a clone made inside inference mode could never be used outside it
+                self.samples.append([t.detach().clone() for t in leaves])
 
     def text(self) -> str:
         parts = [f"{n}: {str(d).removeprefix('torch.')}[{'x'.join('?' * r) if r else ''}]"

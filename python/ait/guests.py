@@ -39,5 +39,9 @@ def configure() -> None:
     global _configured
     if not _configured:
         _configured = True
+        if hasattr(_core, "guest_add"):  # not in the run-only package
+            from . import backend
+
+            backend.ready()
         os.environ.setdefault("TBB_ENABLE_SANITIZERS", "1")  # OpenVINO's threads end a program under AddressSanitizer without
         _core.configure_guests(search_path(), telemetry_settled())

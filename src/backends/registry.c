@@ -17,7 +17,7 @@ static const ait_backend *const built_in[] = {
 };
 
 /* Written under the lock, before the count that readers go by. */
-enum { ADDED_LIMIT = 16 };
+enum { ADDED_LIMIT = 32 };
 static const ait_backend *added[ADDED_LIMIT];
 static atomic_size_t added_count;
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;

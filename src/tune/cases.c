@@ -279,6 +279,16 @@ static void close_oracle(oracle_run *o) {
   if (o->plan.steps) ait_plan_deinit(&o->plan);
 }
 
+/* Sizes that nobody gave, and that the model itself refuses (an index beyond a table): no candidate can be asked for them. The extremes
+ * come last, and what comes after this one goes, too. */
+static bool drop_refused(ait_tune_cases *cases, size_t i, ait_status status) {
+  const ait_tune_case *c = &cases->items[i];
+  if (ait_status_code(status) != AIT_CODE_INVALID_ARGUMENT || i == 0 || c->measured || c->wanted) return false;
+  ait_status_ignore(status);
+  while (cases->count > i) release_case(&cases->items[--cases->count], cases->output_count);
+  return true;
+}
+
 /* All cases on the oracle: first in double (answers), then in single and nudged (noise). A case that is too slow for it is dropped, samples
  * never. */
 static ait_status run_oracle(ait_tune_cases *cases, const ait_graph *raw, const ait_region *region, int32_t threads, oracle_mode mode) {
@@ -291,6 +301,10 @@ static ait_status run_oracle(ait_tune_cases *cases, const ait_graph *raw, const 
     double start = ait_clock_seconds();
     status = run_case(o.session, c, nudged, outputs, cases->output_count);
     double seconds = ait_clock_seconds() - start;
+    if (status != AIT_OK && answers && drop_refused(cases, i, status)) {
+      status = AIT_OK;
+      break;
+    }
     if (i == 0 && !nudged) cases->reference_seconds = seconds;
     if (status == AIT_OK && answers) status = keep_expected(cases, c, outputs);
     else if (status == AIT_OK) status = measure_noise(cases, c, nudged, outputs);

@@ -45,6 +45,18 @@ static void make(const char *text, int64_t rows, ait_tune_cases *out) {
   ait_graph_destroy(g);
 }
 
+/* The fourth row: export cannot say that there must be four, and the smallest size has two. */
+static void sizes_that_the_model_refuses_are_left_out(void **state) {
+  AIT_UNUSED(state);
+  ait_tune_cases cases;
+  make("graph \"m\" raw\nsymbol s0 [2, 64] hint 4 backed\ninput %x: float32[s0, 2] user 0 \"x\"\n"
+       "%y: float32[2] = aten.select.int(%x, 0, 3)\noutput user 0 \"y\" = %y\n",
+       5, &cases);
+  assert_int_equal(cases.count, 1);
+  assert_true(cases.items[0].measured);
+  ait_tune_cases_deinit(&cases);
+}
+
 static void extremes_repeat_or_cut_the_sample(void **state) {
   AIT_UNUSED(state);
   ait_tune_cases cases;
@@ -155,8 +167,11 @@ static void the_hash_sees_every_input(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(extremes_repeat_or_cut_the_sample), cmocka_unit_test(guards_forbid_sizes),
-      cmocka_unit_test(sizes_as_numbers_change),           cmocka_unit_test(bad_samples_are_named),
+      cmocka_unit_test(sizes_that_the_model_refuses_are_left_out),
+      cmocka_unit_test(extremes_repeat_or_cut_the_sample),
+      cmocka_unit_test(guards_forbid_sizes),
+      cmocka_unit_test(sizes_as_numbers_change),
+      cmocka_unit_test(bad_samples_are_named),
       cmocka_unit_test(the_hash_sees_every_input),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "python" / "ait"
-FILES = ["__init__", "_call", "_spec", "_tree", "files", "guests", "loading", "model", "progress", "_report"]
+FILES = ["__init__", "_call", "_guest_program", "_guest_worker", "_guests", "_jit", "_jit_cache", "_jit_job", "_jit_start", "_spec", "_tree", "backend",
+         "files", "guests", "jit", "loading", "model", "progress", "_report"]
 
 USER = """
 import ait
@@ -32,7 +33,7 @@ def mypy(*arguments, **options):
 
 def test_package_is_strictly_typed():
     pytest.importorskip("mypy")
-    done = mypy("--follow-imports=silent", *(SOURCES / f"{f}.py" for f in FILES), SOURCES / "_core.pyi")
+    done = mypy("--follow-imports=silent", "--ignore-missing-imports", *(SOURCES / f"{f}.py" for f in FILES), SOURCES / "_core.pyi")
     assert done.returncode == 0, done.stdout
 
 
