@@ -1,5 +1,5 @@
 # Thin: each line calls a tool that can be called alone.
-.PHONY: llm-models demo test check build bench trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-zoo python-asan wheel conformance clean
+.PHONY: llm-models demo test check build bench cross trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-zoo python-asan wheel conformance clean
 JOBS ?= $(shell nproc)
 
 # Installs what is missing, builds, and runs the main job on the bundled model.
@@ -86,6 +86,10 @@ trust: build
 	cmake --build --preset release --target tune_aa_test test_plugin_backend -j $(JOBS)
 	build/release/tests/tune_aa_test --real 100
 	KILLS=100 TWICE=1 tests/cli/trust_test.sh $(CURDIR)/build/release/bin/ait $(CURDIR)/tests/data $(CURDIR)/build/release/tests/plugin_backend.so
+
+# libait-rt for 64-bit ARM, and files tuned here run with it under qemu. Where Debian's packages for that cannot be had it says so and is skipped.
+cross: build
+	tools/cross $(JOBS)
 
 lint:
 	tools/check_rooms

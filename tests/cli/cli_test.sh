@@ -736,6 +736,20 @@ ship_part() {
   # nothing that runs here: the same answers, and what to do
   expect 0 report first.ait
   narrow out
+  if grep -qw avx2 /proc/cpuinfo; then
+    expect 0 tune "$digits" -d "$images" --batch 8 --budget 1 --threads 1 -q -o foreign.ait --isa avx2
+    expect 0 run foreign.ait -i "$images" -o native.npz
+    says out 'on native'
+    expect 0 run foreign.ait -i "$images" -o foreign.npz --isa scalar
+    says out 'on reference'
+    says err 'which this CPU lacks or the caller masked'
+    expect 0 verify foreign.ait -i "$images" --isa scalar --expect native.npz --rtol 0 --atol 1e-5
+    expect 0 report foreign.ait --isa scalar
+    says out 'no plan of the file runs here: the portable graph'
+    says out 'append'
+    expect 0 report foreign.ait --isa scalar --json
+    says out '"advice": *"no plan of the file runs here'
+  fi
   # another model is refused, by what differs
   expect 0 unpack first.ait -o u
   expect 3 tune "$other" --random 1 -q -o s.ait --append --record none --budget 1
@@ -750,7 +764,16 @@ ship_part() {
   expect 0 tune "$digits" -d "$images" --batch 8 --budget 1 --threads 1 -q -o e.ait --embed-samples
   expect 0 unpack e.ait --list
   says out 'samples/0/0.npy'
-  grep -q "$work" e.ait first.ait s.ait && fail "a path of this machine is in a file"
+  # neither paths, names of people and machines, keys, nor what stands in the environment
+  expect 0 key new secret --keys keys
+  AIT_TEST_SECRET=hunter2 expect 0 tune "$digits" -d "$images" --batch 8 --budget 1 --threads 1 -q -o k.ait --sign secret --keys keys
+  private=$(sed -n 2p keys/secret.key)
+  [ ${#private} -ge 40 ] || private=$(tr ' ' '\n' <keys/secret.key | awk 'length > 40' | head -1)
+  [ ${#private} -ge 40 ] || fail "no private key to look for"
+  for secret in "$work" "$data" "$private" "$(hostname)" "$HOME" hunter2 AIT_TEST_SECRET "$(date +%Y-%m-%d)"; do
+    [ ${#secret} -ge 6 ] || continue
+    grep -qF -- "$secret" e.ait first.ait s.ait k.ait && fail "'$secret' is in a file"
+  done
   # unpack
   for f in manifest.json graph.bin graph.txt weights.safetensors targets; do
     [ -e u/$f ] || fail "unpack: no $f"

@@ -1,4 +1,4 @@
-"""rows.onnx: a hundred times relu(x * w + b) over rows of 16 numbers, any number of rows."""
+"""rows.onnx: a hundred times relu(x * w + b) over rows of 16 numbers, any number of rows; nine rows, and their answers in double."""
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -18,3 +18,10 @@ graph = helper.make_graph(nodes, "rows", [helper.make_tensor_value_info("x", Ten
                           [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)], weights)
 model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 onnx.save(model, "rows.onnx")
+
+x = rng.standard_normal((9, 16)).astype(np.float32)
+y = x.astype(np.float64)
+for w, b in zip(weights[::2], weights[1::2]):
+    y = np.maximum(y * numpy_helper.to_array(w) + numpy_helper.to_array(b), 0)
+np.savez("nine.npz", x=x)
+np.savez("nine-expected.npz", y=y.astype(np.float32))

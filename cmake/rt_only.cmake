@@ -1,0 +1,11 @@
+# libait-rt alone, and a program that runs sealed models with it (tests/cross).
+list(REMOVE_ITEM RT_LIBS json-c)
+add_library(ait_rt_objects OBJECT ${RT_SOURCES})
+target_link_libraries(ait_rt_objects PUBLIC ait_flags ${RT_LIBS})
+add_library(ait_rt SHARED $<TARGET_OBJECTS:ait_rt_objects>)
+target_link_libraries(ait_rt PRIVATE ${RT_LIBS})
+target_include_directories(ait_rt PUBLIC ${PROJECT_SOURCE_DIR}/include)
+target_link_options(ait_rt PRIVATE -Wl,--no-undefined -Wl,--as-needed)
+set_target_properties(ait_rt PROPERTIES OUTPUT_NAME ait-rt VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+add_executable(run_model ${PROJECT_SOURCE_DIR}/tests/cross/run_model.c)
+target_link_libraries(run_model PRIVATE ait_flags ait_rt m)
