@@ -122,6 +122,38 @@ static void test_earlier_formats(void **state) {
   ait_keys_destroy(keys);
 }
 
+static void run_mlp(ait_model *model, float *out_y, float *out_z) {
+  static float x[5 * 6];
+  for (int i = 0; i < 30; ++i) x[i] = (float)(i * 7 % 13) / 8 - 0.7f;
+  ait_session *session;
+  ok(ait_session_create(model, NULL, &session));
+  ait_port scale;
+  ok(ait_model_input(model, 1, &scale));
+  ait_value in[2] = {{.kind = AIT_VALUE_TENSOR, .as.tensor = ait_tensor_borrow(x, AIT_F32, 2, (int64_t[]){5, 6})},
+                     {.kind = AIT_VALUE_FLOAT, .as.f = 2}},
+            out[3] = {0};
+  ok(ait_session_run(session, in, 2, out, 3));
+  memcpy(out_y, out[0].as.tensor.data, 5 * 8 * sizeof(float));
+  memcpy(out_z, out[1].as.tensor.data, 5 * 3 * sizeof(float));
+  ait_session_destroy(session);
+}
+
+/* A file that `ait tune` wrote before plans had buckets, with a blob of the native backend of that day: whatever became of that blob, the
+ * answers are those of the model it was made of. */
+static void test_earlier_tuning(void **state) {
+  AIT_UNUSED(state);
+  ait_model *model;
+  float y[2][40], z[2][15];
+  ok(ait_model_load(AIT_TEST_DATA "/artifact/format1-tuned.ait", NULL, &model));
+  run_mlp(model, y[0], z[0]);
+  ait_model_release(model);
+  ok(ait_model_import(AIT_TEST_DATA "/pt2/golden/mlp_t29.pt2", NULL, &model));
+  run_mlp(model, y[1], z[1]);
+  ait_model_release(model);
+  for (int i = 0; i < 40; ++i) assert_float_equal(y[0][i], y[1][i], 1e-5);
+  for (int i = 0; i < 15; ++i) assert_float_equal(z[0][i], z[1][i], 1e-5);
+}
+
 /* A plan that was asked for runs or is refused; falling back is for files. */
 static void test_plan_must_run(void **state) {
   AIT_UNUSED(state);
@@ -330,9 +362,10 @@ static void test_choice(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_best_plan),        cmocka_unit_test(test_portable),  cmocka_unit_test(test_earlier_formats),
-      cmocka_unit_test(test_plan_must_run),    cmocka_unit_test(test_not_there), cmocka_unit_test(test_threads),
-      cmocka_unit_test(test_code_needs_trust), cmocka_unit_test(test_needs),     cmocka_unit_test(test_choice)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_best_plan),       cmocka_unit_test(test_portable),
+                                     cmocka_unit_test(test_earlier_formats), cmocka_unit_test(test_earlier_tuning),
+                                     cmocka_unit_test(test_plan_must_run),   cmocka_unit_test(test_not_there),
+                                     cmocka_unit_test(test_threads),         cmocka_unit_test(test_code_needs_trust),
+                                     cmocka_unit_test(test_needs),           cmocka_unit_test(test_choice)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
