@@ -38,6 +38,7 @@ typedef struct norm_run {
 } norm_run;
 
 static ait_status put(norm_run *r, const char *data, size_t size, size_t from) {
+  if (!size) return AIT_OK;
   AIT_TRY(ait_buffer_reserve(r->s, r->out, size, r->origin != NULL));
   memcpy(r->out->data + r->out->length, data, size);
   if (r->origin) {
@@ -50,6 +51,7 @@ static ait_status put(norm_run *r, const char *data, size_t size, size_t from) {
 
 /* Bytes as they are. */
 static ait_status copy(norm_run *r, size_t from, size_t size) {
+  if (!size) return AIT_OK;
   AIT_TRY(ait_buffer_reserve(r->s, r->out, size, r->origin != NULL));
   memcpy(r->out->data + r->out->length, r->data + from, size);
   if (r->origin) memcpy(r->out->origin + r->out->length, r->origin + from, size * sizeof *r->origin);
