@@ -57,7 +57,7 @@ static void batch_rows(ait_text *t, struct json_object *batch, const char *winne
                     rate_text(ait_member_number(p, "rows_per_s"), rate), seconds_text(ait_member_number(p, "median_s"), median),
                     seconds_text(ait_member_number(p, "quantile_s"), quantile), bytes_text(ait_member_number(p, "bytes"), bytes));
   }
-  ait_text_printf(t, "  larger ones: %s", ait_member_text(c, "stopped"));
+  ait_text_printf(t, "  no larger one: %s", ait_member_text(c, "stopped"));
   if (ait_member_number(c, "refused_batch") > 0)
     ait_text_printf(t, " (%.0f would take %s of %s)", ait_member_number(c, "refused_batch"),
                     bytes_text(ait_member_number(c, "refused_bytes"), bytes), bytes_text(ait_member_number(c, "limit_bytes"), median));
@@ -114,7 +114,7 @@ static void batch_table(const ait_page *p, struct json_object *batch) {
     most = fmax(most, ait_member_number(ait_member_at(c, "sizes", i), "rows_per_s"));
   ait_text_printf(p->t, "<section>\n<h2>Throughput by batch size</h2>\n<p class=\"note\">The winner at each size of <code>");
   ait_html_text(p->t, ait_member_text(batch, "symbol"));
-  ait_text_printf(p->t, "</code> that was tried. Larger ones: ");
+  ait_text_printf(p->t, "</code> that was tried. No larger one: ");
   ait_html_text(p->t, ait_member_text(c, "stopped"));
   ait_text_printf(
       p->t,
