@@ -181,6 +181,9 @@ class Prober:
         self.times: list[tuple[float, float]] = []
         self.ait_original = router.original
 
+    def __reduce__(self) -> Any:
+        return getattr, (self.router.part.module, "forward")  # a copy or a pickle of the module is the plain module
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         import torch
 
@@ -430,6 +433,8 @@ class Watch:
             self._place(module, router)
             self.settle("tuned")
             log.info("'%s' is tuned: %.2f times as fast", self.name, ratio)
+            for s in router.part.signatures.values():
+                s.samples.clear()  # they have served; new forms of calls bring their own
         else:
             self.leave()
             self.settle("original", why, loud=lasting)

@@ -177,6 +177,25 @@ def test_hooks_run(cached, monkeypatch):
     outer.remove()
 
 
+@pytest.mark.parametrize("phase", ["probe", "tuned"])
+def test_copies_and_pickles_are_plain_modules(cached, monkeypatch, tmp_path, phase):
+    import copy
+
+    module, x = tuned(cached, monkeypatch), torch.randn(3, 256)
+    if phase == "probe":
+        jit.disable()
+        jit.enable(budget=1e-3, backends=["native"], cache=cached)
+        with torch.no_grad():
+            module(x)
+    assert state(module).phase == phase
+    torch.save(module, tmp_path / "m.pt")
+    for other in (copy.deepcopy(module), torch.load(tmp_path / "m.pt", weights_only=False)):
+        assert type(other) is Mlp
+        with torch.no_grad():
+            other.layers[2].bias.zero_()
+            torch.testing.assert_close(other(x), plain_of(other, x), rtol=1e-4, atol=1e-5)
+
+
 def test_disable_takes_everything_back(cached, monkeypatch):
     call = nn.Module.__call__
     module = tuned(cached, monkeypatch)

@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -69,6 +70,12 @@ def tuned(tmp_path_factory):
     subprocess.run([BUILD / "bin" / "ait", "tune", digits / "digits.pt2", "-d", folder / "d.npz", "-o", folder / "d.ait", "--strategy", "first-wins",
                     "--backends", "native", "--budget", "2", "--record", "none", "-q"], check=True, stdout=subprocess.DEVNULL)
     return folder / "d.ait", images.ravel().tolist(), answers.tolist()
+
+
+def test_the_line_that_starts_the_jit_is_in_the_wheel(wheels):
+    names = zipfile.ZipFile(next(wheels.glob("ait-*.whl"))).namelist()
+    assert "ait_jit.pth" in names and "ait/_jit_start.py" in names
+    assert "ait_jit.pth" not in zipfile.ZipFile(next(wheels.glob("ait_rt-*.whl"))).namelist()
 
 
 def test_there_are_pythons_to_test_with():
