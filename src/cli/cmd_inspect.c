@@ -34,6 +34,14 @@ static void print_symbols(struct json_object *o) {
   }
 }
 
+static void print_buckets(struct json_object *o) {
+  for (size_t i = 0; i < cli_member_count(o, "buckets"); ++i) {
+    struct json_object *b = cli_member_at(o, "buckets", i);
+    printf("%s  %s: %s\n", i ? "       " : "tuned  ", cli_member(b, "sizes"),
+           cli_member_true(b, "own_plan") ? "a plan of their own" : "the plan for all sizes");
+  }
+}
+
 static int depth_of(const char *path) {
   int depth = *path != 0;
   for (; *path; ++path) depth += *path == '.';
@@ -176,6 +184,7 @@ int cli_cmd_inspect(const cli_args *args) {
   print_ports(o, "inputs", "inputs");
   print_ports(o, "outputs", "outputs");
   print_symbols(o);
+  print_buckets(o);
   printf("\n");
   print_modules(o, (int)depth);
   printf("\n");

@@ -315,13 +315,44 @@ static ait_status put_prediction(ait_text *t, const ait_graph *raw, const survey
 }
 
 /* Of an .ait only. */
-static ait_status put_signature(ait_text *t, bool *first, const char *path, const ait_load_options *options) {
+/* *out NULL: another kind of file. */
+static ait_status open_sealed(const char *path, const ait_load_options *options, ait_artifact **out) {
   ait_file_kind kind;
-  ait_artifact *artifact;
+  *out = NULL;
   AIT_TRY(ait_import_detect(path, &kind));
-  if (kind != AIT_FILE_AIT) return AIT_OK;
   ait_artifact_open_options open = {.keys = options ? options->keys : NULL};
-  AIT_TRY(ait_artifact_open(ait_allocator_default(), path, &open, &artifact));
+  return kind == AIT_FILE_AIT ? ait_artifact_open(ait_allocator_default(), path, &open, out) : AIT_OK;
+}
+
+/* Sizes that plans were measured at, and whether they have steps of their own. */
+static void put_buckets(ait_text *t, bool *first, const ait_artifact *artifact) {
+  bool any = false;
+  ait_put_key(t, first, "buckets");
+  ait_text_printf(t, "[");
+  for (size_t i = 0; i < ait_artifact_plan_count(artifact); ++i) {
+    const ait_plan *p = ait_artifact_plan(artifact, i);
+    for (uint32_t b = 0; b < p->bucket_count; ++b) {
+      const ait_plan *runs = p->buckets[b].plan ? p->buckets[b].plan : p;
+      char sizes[512];
+      bool inner = true;
+      ait_plan_ranges_text(&p->buckets[b], sizes, sizeof sizes);
+      ait_text_printf(t, "%s{", any ? ", " : "");
+      any = true;
+      ait_put_string(t, &inner, "target", p->target);
+      ait_put_string(t, &inner, "sizes", sizes);
+      ait_put_string(t, &inner, "backend", runs->step_count == 1 ? runs->steps[0].backend : "mixed");
+      ait_put_int(t, &inner, "threads", runs->threads);
+      ait_put_bool(t, &inner, "own_plan", p->buckets[b].plan != NULL);
+      ait_text_printf(t, "}");
+    }
+  }
+  ait_text_printf(t, "]");
+}
+
+static ait_status put_sealed(ait_text *t, bool *first, const char *path, const ait_load_options *options) {
+  ait_artifact *artifact;
+  AIT_TRY(open_sealed(path, options, &artifact));
+  if (!artifact) return AIT_OK;
   ait_put_key(t, first, "signature");
   ait_text_printf(t, "{");
   ait_signature s = ait_artifact_signature(artifact);
@@ -330,6 +361,7 @@ static ait_status put_signature(ait_text *t, bool *first, const char *path, cons
   if (s.state != AIT_SIGNATURE_UNSIGNED) ait_put_string(t, &inner, "key", s.key_name);
   if (s.state != AIT_SIGNATURE_UNSIGNED) ait_put_string(t, &inner, "fingerprint", s.fingerprint);
   ait_text_printf(t, "}");
+  put_buckets(t, first, artifact);
   ait_artifact_release(artifact);
   return AIT_OK;
 }
@@ -341,7 +373,7 @@ static ait_status put_survey(ait_text *t, const char *path, const ait_graph *raw
   ait_put_string(t, &first, "file", path);
   ait_put_string(t, &first, "name", raw->name);
   ait_put_string(t, &first, "producer", raw->producer);
-  AIT_TRY(put_signature(t, &first, path, load));
+  AIT_TRY(put_sealed(t, &first, path, load));
   ait_put_int(t, &first, "nodes", (int64_t)raw->node_count);
   ait_put_double(t, &first, "weight_bytes", ait_graph_weight_bytes(raw));
   ait_put_double(t, &first, "flops", s->total.flops);
@@ -416,6 +448,28 @@ static void explain_dimensions(note_sink *s, const ait_graph *g) {
   }
 }
 
+/* Which sizes of an .ait were tuned for; the others run on the plan for all sizes. */
+static ait_status explain_buckets(note_sink *s, const char *path, const ait_load_options *options) {
+  ait_artifact *artifact;
+  AIT_TRY(open_sealed(path, options, &artifact));
+  for (size_t i = 0; artifact && i < ait_artifact_plan_count(artifact); ++i) {
+    const ait_plan *p = ait_artifact_plan(artifact, i);
+    char sizes[512], text[800];
+    for (uint32_t b = 0; b < p->bucket_count; ++b) {
+      bool own = p->buckets[b].plan != NULL;
+      ait_plan_ranges_text(&p->buckets[b], sizes, sizeof sizes);
+      snprintf(text, sizeof text, "plan '%.64s', sizes %s: %s", p->target, sizes,
+               own ? "another plan was faster beyond noise and runs" : "no other plan was faster beyond noise than the one for all sizes");
+      put_note(s, "sizes", own ? "sizes-own-plan" : "sizes-general-plan", "", "", text);
+    }
+    if (!p->bucket_count) continue;
+    snprintf(text, sizeof text, "plan '%.64s': sizes beyond these were not measured and run on the plan for all sizes", p->target);
+    put_note(s, "sizes", "sizes-not-tuned", "", "", text);
+  }
+  ait_artifact_release(artifact);
+  return AIT_OK;
+}
+
 static bool names_something(const ait_graph *g, const char *filter) {
   for (const ait_node *n = g->first; n; n = n->next)
     if (n->name && !strcmp(n->name, filter)) return true;
@@ -437,6 +491,7 @@ ait_status ait_explain(const char *path, const char *filter, const ait_load_opti
   ait_text_printf(&t, "{\"notes\": [");
   sink.raw = graph;
   if (status == AIT_OK) explain_dimensions(&sink, graph);
+  if (status == AIT_OK) status = explain_buckets(&sink, path, options);
   for (size_t i = 0; status == AIT_OK && i < ait_backend_count(); ++i) {
     ait_support support = {.notes = notes, .note_capacity = NOTE_LIMIT};
     coverage c = {0};

@@ -113,6 +113,9 @@ PYTHON
   done
   "$ait" run out.ait "$@" --random 3 --size batch=300 --repeat 5 --profile | grep -q 'others, not tuned for *5 ' || fail "unseen sizes are not counted"
   "$ait" bench out.ait "$@" --random 3 --size batch=2 --min-time 0.1 | grep -q '^batch 1 to 2  *[1-9]' || fail "bench does not count"
+  "$ait" inspect out.ait --no-roofline "$@" | grep -q 'batch 1 to 2: a plan of their own' || fail "inspect does not tell of buckets"
+  "$ait" explain out.ait "$@" >explained || fail "explain"
+  grep -q 'sizes-own-plan' explained && grep -q 'sizes-not-tuned' explained || fail "explain does not tell of buckets"
   # Without the plugin of the bucket: the plan for all sizes, and it is told of.
   "$ait" run out.ait --plugin "$plugins/steps_large.so" --random 3 --size batch=2 -o got.npz --json=run.json >/dev/null || fail "without small"
   grep -q "cannot be loaded: backend 'small' is not here" run.json || fail "a missing bucket is not told of"
