@@ -46,8 +46,12 @@ for name in sys.argv[1:]:
     if c["won"]:
         bad = print(f"FAILED: {name} won") or 1
     elif c["outcome"] != outcome or reason not in c["reason"]:
-        # Where the calls before the first measurement took it that far already, its times are the slow ones.
-        if name == "slowing" and c["outcome"] == "valid" and c["median_s"] > 5 * rows["rows"]["median_s"]:
+        # Where the calls before the first measurement took it that far already, its times are the slow ones; and on a machine that is too busy
+        # for it to get that far in its trial it must at least not have met the others unseen.
+        finalists = [m["name"] for m in report["contest"]["members"]]
+        if name == "slowing" and c["outcome"] == "valid" and (
+            c["median_s"] > 5 * rows["rows"]["median_s"] or c["name"] not in finalists
+        ):
             continue
         bad = print(f"FAILED: {name}: {c['outcome']}: {c['reason']}") or 1
 if report["winner"].split()[0] not in ("rows", "eager"):

@@ -62,7 +62,7 @@ static ait_status twin_drifting(void *in, const ait_run_context *c, long calls) 
 
 static ait_status twin_slowing(void *in, const ait_run_context *c, long calls) { /* fast as long as it is tried, slow when it is used */
   ait_status status = rows_run(in, c);
-  if (calls > 1500) spend(1e-7 * (double)(calls - 1500));
+  if (calls > 200) spend(2e-7 * (double)(calls - 200));
   return status;
 }
 
