@@ -11,10 +11,12 @@ typedef struct ait_pass_context {
   void *note_ctx;
 } ait_pass_context;
 
+enum { AIT_PASS_LOSSY = 2 };
 typedef struct ait_pass {
   const char *name, *help;
   ait_status (*run)(ait_graph *graph, const ait_pass_context *context, bool *out_changed);
   bool changes_numbers; /* declared: not required to give bit-equal results */
+  bool lossy;           /* asked for, to save memory or time: weights of few bits */
 } ait_pass;
 
 /* The passes themselves: ait_pass_<function>, from passes.inc. */

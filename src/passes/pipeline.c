@@ -2,7 +2,7 @@
 #include "passes/passes.h"
 
 static const ait_pass passes[] = {
-#define AIT_PASS(function, name, changes, help) {name, help, ait_pass_##function, changes},
+#define AIT_PASS(function, name, changes, help) {name, help, ait_pass_##function, (changes) != 0, (int)(changes) == AIT_PASS_LOSSY},
 #define AIT_PIPELINE(name, passes, help)
 #include "passes/passes.inc"
 #undef AIT_PASS
