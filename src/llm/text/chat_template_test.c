@@ -86,6 +86,30 @@ static void limits(void **state) {
   ait_status_free(status);
 }
 
+static void from_a_folder(void **state) {
+  AIT_UNUSED(state);
+  static const char variables[] = "{\"messages\":[{\"role\":\"u\",\"content\":\"x\"}],\"tools\":[1,2]}",
+                    folder[] = AIT_TEST_DATA "/chat_template";
+  ait_allocator a = ait_allocator_default();
+  const char *const names[] = {NULL, "tool_use"}, *const wants[] = {"<s>u:x</s>", "2"};
+  ait_chat_template *t = NULL;
+  for (size_t i = 0; i < AIT_COUNT(names); ++i) {
+    char *text;
+    size_t size;
+    assert_null(ait_chat_template_load(a, folder, names[i], &t));
+    assert_null(ait_chat_template_render(t, variables, sizeof variables - 1, NULL, a, &text, &size));
+    assert_string_equal(text, wants[i]);
+    ait_text_free(a, text, size);
+    ait_chat_template_destroy(t);
+  }
+  ait_status status = ait_chat_template_load(a, folder, "rag", &t);
+  assert_int_equal(ait_status_code(status), AIT_CODE_NOT_FOUND);
+  ait_status_free(status);
+  status = ait_chat_template_load(a, AIT_TEST_DATA, NULL, &t);
+  assert_int_equal(ait_status_code(status), AIT_CODE_NOT_FOUND);
+  ait_status_free(status);
+}
+
 static ait_status use(ait_allocator a, void *ctx) {
   static const char variables[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"a b\"}]}";
   ait_chat_template *t = NULL;
@@ -107,6 +131,6 @@ static void every_allocation(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(renders), cmocka_unit_test(errors), cmocka_unit_test(limits),
-                                     cmocka_unit_test(every_allocation)};
+                                     cmocka_unit_test(from_a_folder), cmocka_unit_test(every_allocation)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
