@@ -209,7 +209,7 @@ def _attempts(part: Part, key: Key, names: Sequence[str], tensors: Sequence[Any]
             raise ExportError(explain(e)) from e
     dims = _torch_dims(groups, names, "named")
     error: BaseException
-    for _ in range(3):
+    for _ in range(2):  # each costs an export; Dim.AUTO finds what one suggestion does not say
         try:
             return _trace(part, key, names, tensors, dims, strict)
         except Exception as e:  # torch raises many kinds

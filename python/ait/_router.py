@@ -60,6 +60,7 @@ class Router:
         except (TypeError, ValueError):
             pass
         self.part, self.original = part, previous
+        self.patch: Patch | None = None
         self.__self__ = part.module
         self.__func__ = getattr(previous, "__func__", previous)
         self.ait_original = previous
@@ -84,7 +85,7 @@ class Router:
 
     @property
     def tuned_calls(self) -> int:
-        return sum(t.calls.__reduce__()[1][0] for ts in self.table.values() for t in ts)
+        return sum(int(t.calls.__reduce__()[1][0]) for ts in self.table.values() for t in ts)
 
     def __reduce__(self) -> Any:
         # A copy or a pickle of the module is the plain module: what was tuned belongs to this one's parameters.
@@ -284,7 +285,7 @@ def route(part: Part) -> Router:
         patch = Patch(part.module, part.method, lambda previous: Router(part, previous))
         router = patch.replacement  # type: ignore[assignment]
         assert isinstance(router, Router)
-        router.patch = patch  # type: ignore[attr-defined]
+        router.patch = patch
     return router
 
 
@@ -294,5 +295,6 @@ def unroute(module: Any, method: str = "forward") -> bool:
     if router is None:
         return False
     router.table = {}
-    router.patch.undo()
+    if router.patch is not None:
+        router.patch.undo()
     return True
