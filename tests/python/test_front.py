@@ -38,7 +38,8 @@ def test_stable_diffusion_pipeline(tmp_path):
     prompts = [["cat"]]  # one size: exports are quick then; several sizes are tested above
     want = [front_models.draw(pipe, p, 2) for p in prompts]
     run = lambda p, prompt: front_models.draw(p, prompt, 2)  # noqa: E731
-    report = ait.tune(pipe, prompts, run=run, budget=1.5, backends=["native"], progress=False, even_if_slower=True)
+    report = ait.tune(pipe, prompts, run=run, budget=1.5, backends=["native"], progress=False, even_if_slower=True,
+                      min_share=0.0)
     assert {p.name for p in report.parts if p.tuned} == {"unet", "vae.decode", "text_encoder"}, report
     for got, w in zip([run(pipe, p) for p in prompts], want):
         assert np.abs(got - w).max() < 1e-3

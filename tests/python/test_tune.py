@@ -43,6 +43,7 @@ def always_wins(monkeypatch):
 
 def tune(obj, data, **options):
     options.setdefault("budget", BUDGET)
+    options.setdefault("min_share", 0.0)  # shares of such small models are noise
     return ait.tune(obj, data, progress=False, backends=["native"], **options)
 
 
@@ -136,12 +137,12 @@ def test_equal_leaf_names_do_not_collide():
         def __call__(self, x):
             return self.a.encoder(x) + self.b.encoder(x)
 
-    info = ait.inspect(Two(), DATA)
+    info = ait.inspect(Two(), DATA, min_share=0.0)
     assert {r.name for r in info.modules(min_share=0)} == {"a.encoder", "b.encoder"}
 
 
 def test_inspect_names_methods_shares_and_reasons():
-    info = ait.inspect(Pipe(), DATA)
+    info = ait.inspect(Pipe(), DATA, min_share=0.0)
     names = {r.name for r in info.rows}
     assert {"vae.encode", "vae.decode", "parts.head", "parts.head.inner"} <= names
     assert info["vae.encode"].calls == 9 and info["vae.decode"].calls == 9
@@ -312,7 +313,7 @@ def test_module_with_hooked_child_is_tuned_below_it(always_wins):
     net = Coder().eval()
     seen = []
     net.encoder.register_forward_hook(lambda *a: seen.append(1))
-    report = tune(net, DATA, min_share=0.0)
+    report = tune(net, DATA)
     assert report.reasons["(root)"].code == "hooks"
     assert {"encoder", "decoder"} <= {p.name for p in report.parts if p.tuned}
     n = len(seen)
@@ -377,7 +378,7 @@ def test_functions_wrap_strategies_and_dry_run(always_wins):
     def search(x):
         return net.encode(other(x))
 
-    plan = ait.tune(search, DATA, dry_run=True)
+    plan = ait.tune(search, DATA, dry_run=True, min_share=0.0)
     assert plan.dry_run and {p.name for p in plan.parts} == {"net.encode", "other"} and not _tuning.routers_of(search)
     assert ait.wrap(search, ["net.encode"], strategies={"net.encode": ait.MinLatency()}) is search
     with pytest.raises(ValueError, match="nowhere"):
@@ -529,7 +530,7 @@ def test_damaged_pipeline_files_are_refused(tmp_path, always_wins):
             return self.b(self.a(x))
 
     pipe = Two()
-    tune(pipe, DATA[:1], min_share=0.0)
+    tune(pipe, DATA[:1])
     path = tmp_path / "p.ait"
     ait.save(pipe, path)
     whole = path.read_bytes()
