@@ -33,6 +33,8 @@ AIT_API ait_llm *ait_llm_retain(ait_llm *llm);
 AIT_API ait_llm_info ait_llm_describe(const ait_llm *llm);
 /* NULL when the file has none. Lives as long as the model. */
 AIT_API const ait_tokenizer *ait_llm_tokenizer(const ait_llm *llm);
+/* From the file's chat_template.jinja or tokenizer_config.json; destroyed by the caller. Errors: not-found. */
+AIT_API AIT_MUST_USE ait_status ait_llm_chat_template(const ait_llm *llm, ait_chat_template **out);
 /* The text of an entry of the file ("chat_template.jinja", "llm.json"), not ended by NUL; NULL when it is not there. */
 AIT_API const char *ait_llm_entry(const ait_llm *llm, const char *name, size_t *out_size);
 

@@ -81,6 +81,9 @@ AIT_API AIT_MUST_USE ait_status ait_text_stream_finish(ait_text_stream *stream, 
 typedef struct ait_chat_template ait_chat_template;
 /* Errors name the line: invalid-model (syntax), unsupported (a tag that is not known here). */
 AIT_API AIT_MUST_USE ait_status ait_chat_template_parse(ait_allocator allocator, const char *source, size_t size, ait_chat_template **out);
+/* From the texts of a model's files: chat_template.jinja (NULL: none) and tokenizer_config.json (NULL: none); see below. */
+AIT_API AIT_MUST_USE ait_status ait_chat_template_make(ait_allocator allocator, const char *source, size_t source_size, const char *config,
+                                                       size_t config_size, const char *name, ait_chat_template **out);
 /* From a model's folder: chat_template.jinja, else "chat_template" of tokenizer_config.json; bos_token, eos_token and the other special
  * tokens of tokenizer_config.json become variables. name: which one of several (NULL: "default"). Errors: not-found. */
 AIT_API AIT_MUST_USE ait_status ait_chat_template_load(ait_allocator allocator, const char *folder, const char *name,

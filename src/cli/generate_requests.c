@@ -2,6 +2,7 @@
 #include "cli/generate.h"
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- engine options ------------------------------------------------------------------------------------------------------------------*/
 static bool bytes_option(const cli_args *args, const char *name, size_t *out) {
@@ -151,6 +152,50 @@ static ait_status encode(const ait_llm *llm, const char *text, size_t size, int 
   return ait_tokenizer_encode(ait_llm_tokenizer(llm), text, size, flags, &job->prompt);
 }
 
+/* The conversation as the model's template writes it, with the beginning of the answer. Keys that the template knows beside it: "tools",
+ * and what "chat_template_kwargs" holds. */
+static ait_status encode_chat(struct json_object *request, struct json_object *messages, const ait_llm *llm, gen_job *job) {
+  ait_chat_template *chat;
+  struct json_object *variables = json_object_new_object(), *v;
+  char *text = NULL;
+  size_t size = 0;
+  const ait_chat_options options = {.now = (int64_t)time(NULL)};
+  json_object_object_add(variables, "messages", json_object_get(messages));
+  json_object_object_add(variables, "add_generation_prompt", json_object_new_boolean(true));
+  if (request && json_object_object_get_ex(request, "tools", &v)) json_object_object_add(variables, "tools", json_object_get(v));
+  if (request && json_object_object_get_ex(request, "chat_template_kwargs", &v) && json_object_is_type(v, json_type_object)) {
+    json_object_object_foreach(v, key, value) json_object_object_add(variables, key, json_object_get(value));
+  }
+  ait_status status = ait_llm_chat_template(llm, &chat);
+  if (status == AIT_OK) {
+    const char *json = json_object_to_json_string_ext(variables, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+    status = ait_chat_template_render(chat, json, strlen(json), &options, ait_allocator_default(), &text, &size);
+    ait_chat_template_destroy(chat);
+  }
+  json_object_put(variables);
+  if (status == AIT_OK) status = encode(llm, text, size, 0, job); /* begin tokens stand in the template */
+  ait_text_free(ait_allocator_default(), text, size);
+  return status;
+}
+
+static struct json_object *message(const char *role, const char *content) {
+  struct json_object *m = json_object_new_object();
+  json_object_object_add(m, "role", json_object_new_string(role));
+  json_object_object_add(m, "content", json_object_new_string(content));
+  return m;
+}
+
+static ait_status encode_prompt(const cli_args *args, const char *prompt, const ait_llm *llm, gen_job *job) {
+  const char *system = cli_option(args, "system");
+  if (!cli_flag(args, "chat") && !system) return encode(llm, prompt, strlen(prompt), AIT_ENCODE_SPECIAL, job);
+  struct json_object *messages = json_object_new_array();
+  if (system) json_object_array_add(messages, message("system", system));
+  json_object_array_add(messages, message("user", prompt));
+  ait_status status = encode_chat(NULL, messages, llm, job);
+  json_object_put(messages);
+  return status;
+}
+
 static ait_status read_ids(struct json_object *list, gen_job *job) {
   for (size_t i = 0; i < json_object_array_length(list); ++i) {
     struct json_object *one = json_object_array_get_idx(list, i);
@@ -167,9 +212,10 @@ static ait_status read_prompt(struct json_object *o, const ait_llm *llm, gen_job
   struct json_object *v;
   if (json_object_object_get_ex(o, "tokens", &v) || (json_object_object_get_ex(o, "prompt", &v) && json_object_is_type(v, json_type_array)))
     return json_object_is_type(v, json_type_array) ? read_ids(v, job) : wrong("tokens", "a list of token ids");
+  if (json_object_object_get_ex(o, "messages", &v)) return encode_chat(o, v, llm, job);
   if (json_object_object_get_ex(o, "prompt", &v) && json_object_is_type(v, json_type_string))
     return encode(llm, json_object_get_string(v), (size_t)json_object_get_string_len(v), AIT_ENCODE_SPECIAL, job);
-  return ait_error(AIT_CODE_INVALID_ARGUMENT, "the request has neither 'prompt' nor 'tokens'");
+  return ait_error(AIT_CODE_INVALID_ARGUMENT, "the request has no 'prompt', 'tokens' or 'messages'");
 }
 
 static ait_status read_request(const char *line, const ait_llm *llm, gen_job *job) {
@@ -250,7 +296,7 @@ int gen_read_jobs(gen_run *run, const ait_llm *llm) {
   if (!job) return cli_fail(ait_error(AIT_CODE_OUT_OF_MEMORY, "out of memory"));
   job->stream = !cli_wants_json(run->args) && like.n <= 1;
   if (tokens) return read_tokens(tokens, job);
-  ait_status status = encode(llm, prompt, strlen(prompt), AIT_ENCODE_SPECIAL, job);
+  ait_status status = encode_prompt(run->args, prompt, llm, job);
   return status != AIT_OK ? cli_fail(status) : CLI_DONE;
 }
 

@@ -54,6 +54,13 @@ ait_llm_info ait_llm_describe(const ait_llm *l) {
 const ait_tokenizer *ait_llm_tokenizer(const ait_llm *l) { return l->tokenizer; }
 const char *ait_llm_entry(const ait_llm *l, const char *name, size_t *out_size) { return ait_lm_entry(l->lm, name, out_size); }
 
+ait_status ait_llm_chat_template(const ait_llm *l, ait_chat_template **out) {
+  size_t source_size = 0, config_size = 0;
+  const char *source = ait_lm_entry(l->lm, "chat_template.jinja", &source_size);
+  const char *config = ait_lm_entry(l->lm, "tokenizer_config.json", &config_size);
+  return ait_chat_template_make(l->allocator, source, source_size, config, config_size, NULL, out);
+}
+
 /* ---- engine --------------------------------------------------------------------------------------------------------------------------*/
 static ait_status run_context(void *ctx, const ait_lm_batch *batch) { return ait_lm_run(ctx, batch); }
 static ait_status copy_context(void *ctx, uint32_t group, int32_t from, int32_t to) { return ait_lm_copy(ctx, group, from, to); }

@@ -66,29 +66,36 @@ static ait_status read_special(ait_chat_template *t, const ait_json *config) {
   return AIT_OK;
 }
 
-ait_status ait_chat_template_load(ait_allocator a, const char *folder, const char *name, ait_chat_template **out) {
-  char *source = NULL, *config_text = NULL;
-  size_t source_size = 0, config_size = 0;
+ait_status ait_chat_template_make(ait_allocator a, const char *source, size_t source_size, const char *config_text, size_t config_size,
+                                  const char *name, ait_chat_template **out) {
   const ait_json *config = NULL, *chosen = NULL;
   ait_chat_template *t = NULL;
+  ait_status status = AIT_OK;
   ait_arena arena;
   ait_arena_init(&arena, a);
-  ait_status status = read_file(a, folder, "chat_template.jinja", &source, &source_size);
-  if (!status) status = read_file(a, folder, "tokenizer_config.json", &config_text, &config_size);
-  if (!status && config_text) status = ait_json_parse_nul(&arena, config_text, config_size, &config);
+  if (config_text) status = ait_json_parse_nul(&arena, config_text, config_size, &config);
   if (!status && !source) chosen = choose(config, name);
   if (!status && !source && !chosen)
-    status = ait_error(AIT_CODE_NOT_FOUND, "'%s' has no chat template%s%s", folder, name ? " named " : "", name ? name : "");
+    status = ait_error(AIT_CODE_NOT_FOUND, "there is no chat template%s%s", name ? " named " : "", name ? name : "");
   if (!status)
     status =
         source ? ait_chat_template_parse(a, source, source_size, &t) : ait_chat_template_parse(a, chosen->as.string, chosen->count, &t);
   if (!status) status = read_special(t, config);
   ait_arena_deinit(&arena);
-  ait_free(a, source, source_size + 1);
-  ait_free(a, config_text, config_size + 1);
   if (status) ait_chat_template_destroy(t);
   else *out = t;
   return status;
+}
+
+ait_status ait_chat_template_load(ait_allocator a, const char *folder, const char *name, ait_chat_template **out) {
+  char *source = NULL, *config_text = NULL;
+  size_t source_size = 0, config_size = 0;
+  ait_status status = read_file(a, folder, "chat_template.jinja", &source, &source_size);
+  if (!status) status = read_file(a, folder, "tokenizer_config.json", &config_text, &config_size);
+  if (!status) status = ait_chat_template_make(a, source, source_size, config_text, config_size, name, out);
+  ait_free(a, source, source_size + 1);
+  ait_free(a, config_text, config_size + 1);
+  return status ? ait_error_context(status, "'%s'", folder) : AIT_OK;
 }
 
 /* ---- variables
