@@ -233,12 +233,15 @@ def _first(*values):
 
 def export_lm(folder, out=None, attention=("sdpa", "eager")):
     """Exports the model of a Hugging Face folder; returns the path of ait.json."""
+    model = _load(folder, list(attention))
+    return write_folder(model, export_program(model), folder, out or folder)
+
+
+def write_folder(model, program, folder, out):
+    """What `ait deploy` reads, of an exported model whose checkpoint is in `folder`."""
     from safetensors.torch import save_file
 
-    out = out or folder
     os.makedirs(out, exist_ok=True)
-    model = _load(folder, list(attention))
-    program = export_program(model)
     renames, extra = match_names(program, folder)
     save_without_weights(program, os.path.join(out, "model.pt2"))
     description = {"format": FORMAT, "graph": "model.pt2", "checkpoint": os.path.relpath(folder, out)}

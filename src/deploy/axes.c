@@ -382,6 +382,13 @@ static bool rule_linear(rule_call *c) {
   return token(c, x->dim, x->inner);
 }
 
+static bool rule_expert(rule_call *c) {
+  const dep_label *x = label(c, 0), *e = label(c, 2);
+  if (label(c, 1)->kind != DEP_FIXED || x->kind != DEP_TOKEN || e->kind != DEP_TOKEN || x->dim || e->dim || x->inner != e->inner)
+    return mix(c, "chooses matrices for other tokens");
+  return token(c, 0, x->inner);
+}
+
 static bool rule_matmul(rule_call *c) {
   dep_label a = *label(c, 0), b = *label(c, 1);
   int32_t ra = rank_of(c, 0), rb = rank_of(c, 1), rank = ra > rb ? ra : rb;
@@ -485,6 +492,7 @@ static const struct {
     {"embedding", rule_embedding},
     {"linear", rule_linear},
     {"matmul", rule_matmul},
+    {"expert_linear", rule_expert},
     {"attention", rule_attention},
     {"layer_norm", rule_norm},
     {"rms_norm", rule_norm},
@@ -541,6 +549,7 @@ static ait_status try_matchers(dep_work *w, ait_node *n, bool *matched) {
   *matched = false;
   if (!strcmp(n->op->name, "matmul") || !strcmp(n->op->name, "attention")) return dep_match_attention(w, n, matched);
   if (!strcmp(n->op->name, "conv")) return dep_match_conv(w, n, matched);
+  if (!strcmp(n->op->name, "ait.scan")) return dep_match_scan_operator(w, n, matched);
   return AIT_OK;
 }
 

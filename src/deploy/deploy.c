@@ -236,6 +236,7 @@ static ait_status match_all(dep_work *w) {
 }
 
 static ait_status cache(dep_work *w) {
+  AIT_TRY(dep_match_experts(w));
   AIT_TRY(add_metadata(w));
   AIT_TRY(match_all(w));
   AIT_TRY(check_labels(w));

@@ -150,9 +150,12 @@ ait_status dep_read_mask(dep_work *w, const uint32_t *terms, const bool *keeps, 
                          dep_mask_memo **out) AIT_MUST_USE;
 /* conv.c */
 ait_status dep_match_conv(dep_work *w, ait_node *n, bool *out_matched) AIT_MUST_USE;
+/* experts.c: products with matrices that rows choose. */
+ait_status dep_match_experts(dep_work *w) AIT_MUST_USE;
 /* scan.c: the first recurrence over the tokens that is still spelled out, whatever its spelling. Labels must be there; they are stale
  * after. */
 ait_status dep_match_scan(dep_work *w, bool *out_matched) AIT_MUST_USE;
+ait_status dep_match_scan_operator(dep_work *w, ait_node *n, bool *out_matched) AIT_MUST_USE; /* ait.scan */
 /* rows.c: [T, heads, width] of a value with its tokens along one dim and its width last (*heads -1: it is not of that form), and back to
  * the shape of `like`, whose tokens lie along `dim`. */
 ait_status dep_to_rows(dep_work *w, const ait_rewrite *r, uint32_t value, uint32_t *out, int64_t *heads) AIT_MUST_USE;

@@ -308,3 +308,39 @@ ait_status dep_match_scan(dep_work *w, bool *out_matched) {
   }
   return AIT_OK;
 }
+
+/* ---- the operator that the exporter writes for loops over tokens ---- */
+ait_status dep_match_scan_operator(dep_work *w, ait_node *n, bool *out_matched) {
+  ait_graph *g = w->g;
+  ait_rewrite r = ait_rewrite_at(g, &w->context, n);
+  ait_node *before = n->prev;
+  int64_t heads, size;
+  uint32_t in[5], group, state, y;
+  char name[32];
+  *out_matched = false;
+  for (int i = 0; i < 5; ++i) {
+    in[i] = n->args[i].as.value;
+    const dep_label *l = &w->labels[in[i]];
+    if (i == 2 ? l->kind != DEP_FIXED : l->kind != DEP_TOKEN || l->dim != 1 || l->inner != 1) return AIT_OK;
+  }
+  if (!ait_dim_is_const(g, g->values[in[2]].shape[0], &heads) || !ait_dim_is_const(g, g->values[in[2]].shape[1], &size)) return AIT_OK;
+  const entry entries[5] = {{in[0], heads, 1}, {in[1], heads, 0}, {in[2], 0, 0}, {in[3], 1, size}, {in[4], 1, size}};
+  const int64_t sizes[4] = {0, heads, 1, size};
+  const uint32_t operands[4] = {in[0], in[1], in[3], in[4]};
+  ait_arg shape[AIT_MAX_RANK];
+  AIT_TRY(dep_find_group(w, AIT_LM_SLOTS, 0, &group));
+  snprintf(name, sizeof name, "state.%u.scan", w->layers++);
+  AIT_TRY(dep_add_state(w, name, group, AIT_F32, 4, sizes, &state));
+  w->groups[group].layers++;
+  for (int i = 0; i < 5; ++i)
+    if (i != 2) AIT_TRY(rows_of(w, &r, &entries[i], &in[i]));
+  AIT_TRY(AIT_EMIT(&r, &y, "cached_scan", ait_arg_value(in[0]), ait_arg_value(in[1]), ait_arg_value(in[2]), ait_arg_value(in[3]),
+                   ait_arg_value(in[4]), ait_arg_value(w->sequences), ait_arg_value(state)));
+  if (!ait_shape_args(g, n->results[0], shape)) return ait_error(AIT_CODE_INTERNAL, "the shape of a scan is not known");
+  AIT_TRY(AIT_EMIT(&r, &y, "reshape", ait_arg_value(y), ait_arg_list(shape, 3)));
+  AIT_TRY(dep_prove(w, n->results[0], y, operands, 4, 0, 0, out_matched));
+  if (!*out_matched) return AIT_OK;
+  AIT_TRY(ait_replace_value(g, n->results[0], y));
+  for (const ait_node *m = before ? before->next : g->first; m != n; m = m->next) AIT_TRY(dep_label_node(w, m));
+  return AIT_OK;
+}

@@ -278,6 +278,21 @@ ait_status infer_rule_attention(const infer_call *c) {
   return infer_set(c, 0, q->dtype, &shape);
 }
 
+/* x [R, K], weight [E, N, K], experts [R] -> [R, N]: each row has a matrix of its own. */
+ait_status infer_rule_expert_linear(const infer_call *c) {
+  const ait_value_info *x, *weight, *experts;
+  infer_shape shape = {.rank = 2};
+  ait_dim same;
+  AIT_TRY(infer_tensor(c, 0, &x));
+  AIT_TRY(infer_tensor(c, 1, &weight));
+  AIT_TRY(infer_tensor(c, 2, &experts));
+  if (x->rank != 2 || weight->rank != 3 || experts->rank != 1) return infer_error(c, "ranks are not 2, 3 and 1");
+  AIT_TRY(infer_unify(c, x->shape[1], weight->shape[2], "input features", &same));
+  AIT_TRY(infer_unify(c, x->shape[0], experts->shape[0], "rows", &shape.dims[0]));
+  shape.dims[1] = weight->shape[1];
+  return infer_set(c, 0, x->dtype, &shape);
+}
+
 /* q [T, H, d], k [T, G, d], v [T, G, dv] -> [T, H, dv]; docs/llm.md. */
 ait_status infer_rule_cached_attention(const infer_call *c) {
   const ait_value_info *q, *k, *v;

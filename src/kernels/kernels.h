@@ -426,6 +426,22 @@ typedef struct ait_gather_rows {
 } ait_gather_rows;
 static inline int64_t ait_gather_rows_units(const ait_gather_rows *g) { return g->count; }
 
+/* ---- rows with a matrix each: mixtures of experts ------------------------------------------------------------------------------------
+ * y[r] = weight[experts[r]] x[r]; weight [count][n][k] as it lies, float32 or bfloat16. Experts must be in range. Rows of one expert share
+ * what is read of its matrix; a row's result does not depend on the others. */
+typedef struct ait_expert_f32 {
+  int64_t rows, n, k, count;
+  const float *x;
+  int64_t x_stride;
+  const void *weight;
+  bool bf16;
+  const void *experts;
+  int32_t index_size; /* 4 or 8 bytes */
+  float *y;           /* [rows][n] */
+} ait_expert_f32;
+enum { AIT_EXPERT_COLUMNS = 16 };
+static inline int64_t ait_expert_f32_units(const ait_expert_f32 *p) { return (p->n + AIT_EXPERT_COLUMNS - 1) / AIT_EXPERT_COLUMNS; }
+
 /* ---- recurrent cells -----------------------------------------------------------------------------------------------------------------
  * The products are gemm_f32's: gates = x W_ih' + b_ih for all steps at once, then per step += h W_hh' + b_hh (as the residual). */
 /* gates [rows][4n] in torch's order i, f, g, o. c_out may be c_in. */

@@ -276,6 +276,29 @@ static void cached(const ait_kernels *k, int64_t sequences, int64_t heads, int64
   free(q), free(kv), free(o), free(pools), free(spans), free(pages);
 }
 
+/* GB/s of weights. */
+static void expert(const ait_kernels *k, int64_t rows, int64_t n, int64_t depth) {
+  enum { EXPERTS = 8 };
+  float *x = floats(rows * depth), *w = floats(EXPERTS * n * depth), *y = floats(rows * n);
+  int64_t *experts = calloc((size_t)rows, sizeof *experts);
+  if (!experts) exit(1);
+  for (int64_t i = 0; i < rows; ++i) experts[i] = i * 3 % EXPERTS;
+  ait_expert_f32 p = {.rows = rows,
+                      .n = n,
+                      .k = depth,
+                      .count = EXPERTS,
+                      .x = x,
+                      .x_stride = depth,
+                      .weight = w,
+                      .experts = experts,
+                      .index_size = 8,
+                      .y = y};
+  char what[64];
+  snprintf(what, sizeof what, "experts %d rows x %d x %d", (int)rows, (int)n, (int)depth);
+  line(k, what, k->expert_f32, &p, ait_expert_f32_units(&p), 0, 4.0 * (double)((rows < EXPERTS ? rows : EXPERTS) * n * depth), "GB/s");
+  free(x), free(w), free(y), free(experts);
+}
+
 static void lstm(const ait_kernels *k, int64_t count, int64_t n) {
   float *g = floats(count * 4 * n), *c = floats(count * n), *h = floats(count * n);
   ait_lstm_cell_f32 p = {.rows = count,
@@ -332,6 +355,8 @@ static void bench(const ait_kernels *k) {
   attention(k, 12, 1, 512, 64);
   cached(k, 1, 14, 2, 1024, 64);
   cached(k, 8, 14, 2, 512, 64);
+  expert(k, 2, 1024, 512);
+  expert(k, 64, 1024, 512);
   lstm(k, 16, 256);
 }
 

@@ -718,6 +718,23 @@ static bool make_linear(gf_gen *g, const char *op) {
   return true;
 }
 
+static bool make_expert_linear(gf_gen *g, const char *op) {
+  gf_value *x = gf_pick(g, GF_FLOAT | GF_MODERATE, 2, 2);
+  NEED(x);
+  NEED(x = gf_bounded(g, x, -30, 30));
+  const ait_value_info *info = gf_info(g, x);
+  int64_t count = 1 + (int64_t)below(g, 4);
+  ait_dim rows = info->shape[0], shape[3] = {gf_const(g, count), gf_const(g, gf_some_size(g)), info->shape[1]};
+  gf_value from = *x, *w = gf_input(g, smooth(g), 0, info->dtype, 3, shape, chance(g, 85));
+  NEED(w);
+  gf_value *experts = some_indices(g, count, 1, &rows);
+  NEED(experts);
+  gf_value *y = gf_emit(g, op, GF_ARGS(gf_v(x), gf_v(w), gf_v(experts)));
+  NEED(y);
+  gf_range(y, -40 * most(&from) - 1, 40 * most(&from) + 1, false);
+  return true;
+}
+
 static bool make_matmul(gf_gen *g, const char *op) {
   gf_value *a = gf_pick(g, GF_FLOAT | GF_MODERATE, 1, 5);
   NEED(a);
@@ -1058,6 +1075,7 @@ const gf_recipe gf_core_recipes[] = {
     {"arange", make_arange, 2},
     {"full", make_full, 2},
     {"linear", make_linear, 10},
+    {"expert_linear", make_expert_linear, 3},
     {"matmul", make_matmul, 8},
     {"attention", make_attention, 6},
     {"conv", make_conv, 10},

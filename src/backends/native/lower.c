@@ -5,7 +5,7 @@
 #include "backends/region_codec.h"
 
 /* ---- operators -------------------------------------------------------------------------------------------------------------------*/
-enum need { ANY, SAME, F32, NUMBERS, REDUCTION, ATTENTION, ROWS, UPSAMPLE, INDEX, GATHER, CUMSUM, RECURRENT, FEW_BITS, CACHED };
+enum need { ANY, SAME, F32, NUMBERS, REDUCTION, ATTENTION, ROWS, UPSAMPLE, INDEX, GATHER, CUMSUM, RECURRENT, FEW_BITS, CACHED, EXPERTS };
 enum { LIST = 0x80 };
 #define L(n) (LIST | (n))
 
@@ -223,6 +223,12 @@ static bool cached_known(const ait_region *r, const ait_region_node *n) {
   return k->dtype == v->dtype && (k->dtype == AIT_I8) == scales && r->values[n->results[0]].dtype == AIT_F32;
 }
 
+static bool experts_known(const ait_region *r, const ait_region_node *n) {
+  const ait_region_value *x = arg_value(r, n, 0), *w = arg_value(r, n, 1), *e = arg_value(r, n, 2);
+  return x && w && e && x->dtype == AIT_F32 && x->rank == 2 && w->rank == 3 && e->rank == 1 &&
+         (w->dtype == AIT_F32 || w->dtype == AIT_BF16) && (e->dtype == AIT_I64 || e->dtype == AIT_I32);
+}
+
 static bool is_weight(const ait_region *r, const ait_arg *a) {
   for (uint32_t i = 0; i < r->input_count; ++i) {
     const ait_region_input *in = &r->inputs[i];
@@ -258,6 +264,7 @@ static bool need_met(const ait_region *r, const ait_region_node *n, const op_row
     case RECURRENT: return recurrent_known(r, n, row);
     case FEW_BITS: return few_bits_known(r, n);
     case CACHED: return cached_known(r, n);
+    case EXPERTS: return experts_known(r, n);
   }
   return false;
 }

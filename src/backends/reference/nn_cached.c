@@ -287,3 +287,38 @@ ait_status ait_ref_cached_scan(ait_ref_call *call) {
   }
   return AIT_OK;
 }
+
+/* What python -m ait.export_lm writes for recurrences that a model spells as a loop over its tokens: u, dt [B, T, H], a [H, N], b, c [B, T,
+ * N]; h = exp(dt a) h + u b, y = c h. */
+ait_status ait_ref_ait_scan(ait_ref_call *call) {
+  const ait_tensor *in[5];
+  ait_tensor out, wide[5] = {0};
+  for (uint32_t i = 0; i < 5; ++i) AIT_TRY(ait_ref_tensor(call, i, &in[i]));
+  const int64_t *u = in[0]->shape, *b = in[3]->shape;
+  bool good = in[0]->rank == 3 && in[2]->rank == 2 && in[3]->rank == 3 && ait_tensor_same_shape(in[0], in[1]) &&
+              ait_tensor_same_shape(in[3], in[4]);
+  if (!good || in[2]->shape[0] != u[2] || in[2]->shape[1] != b[2] || b[0] != u[0] || b[1] != u[1])
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "operands do not fit together");
+  int64_t batch = u[0], length = u[1], heads = u[2], size = b[2];
+  AIT_TRY(ait_ref_new(call, 0, ait_ref_widen(call, in[0]->dtype), 3, u, &out));
+  double *h = ait_nn_doubles(call, size + 1);
+  ait_status status = h ? AIT_OK : AIT_OOM();
+  for (int i = 0; i < 5 && !status; ++i) status = ait_ref_to_f64(call, in[i], &wide[i]);
+  for (int64_t k = 0; k < batch * heads && !status; ++k) {
+    const double *us = wide[0].data, *dts = wide[1].data, *as = wide[2].data, *bs = wide[3].data, *cs = wide[4].data;
+    int64_t head = k % heads;
+    memset(h, 0, (size_t)size * sizeof *h);
+    for (int64_t t = 0; t < length; ++t) {
+      int64_t row = k / heads * length + t, at = row * heads + head;
+      double y = 0;
+      for (int64_t n = 0; n < size; ++n) {
+        h[n] = exp(dts[at] * as[head * size + n]) * h[n] + us[at] * bs[row * size + n];
+        y += h[n] * cs[row * size + n];
+      }
+      ait_element_set_f64((char *)out.data + (size_t)at * ait_dtype_size(out.dtype), out.dtype, y);
+    }
+  }
+  for (int i = 0; i < 5; ++i) ait_tensor_release(&wide[i]);
+  if (h) ait_nn_doubles_free(call, h, size + 1);
+  return status;
+}

@@ -98,3 +98,30 @@ ait_status ait_ref_weight_embedding(ait_ref_call *call) {
   ait_tensor_release(&rows);
   return status;
 }
+
+/* y[r] = weight[experts[r]] x[r]. */
+ait_status ait_ref_expert_linear(ait_ref_call *call) {
+  const ait_tensor *x, *weight, *experts;
+  ait_tensor out, xs, ids = {0};
+  AIT_TRY(ait_ref_tensor(call, 0, &x));
+  AIT_TRY(ait_ref_tensor(call, 1, &weight));
+  AIT_TRY(ait_ref_tensor(call, 2, &experts));
+  if (x->rank != 2 || weight->rank != 3 || experts->rank != 1 || weight->shape[2] != x->shape[1] || experts->shape[0] != x->shape[0])
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "rows, weights and experts do not fit together");
+  const int64_t shape[2] = {x->shape[0], weight->shape[1]};
+  AIT_TRY(ait_ref_new(call, 0, ait_ref_widen(call, x->dtype), 2, shape, &out));
+  AIT_TRY(ait_ref_to_f64(call, x, &xs));
+  ait_status status = ait_tensor_cast(call->allocator, experts, AIT_I64, &ids);
+  if (!status) status = check_indices(call, ids.data, ids.shape[0], weight->shape[0]);
+  for (int64_t r = 0; r < shape[0] && !status; ++r)
+    for (int64_t n = 0; n < shape[1]; ++n) {
+      int64_t at[3] = {((int64_t *)ids.data)[r], n, 0};
+      double sum = 0;
+      for (; at[2] < x->shape[1]; ++at[2])
+        sum += ait_element_f64(ait_ref_at(weight, at), weight->dtype) * ((double *)xs.data)[r * x->shape[1] + at[2]];
+      ait_element_set_f64((char *)out.data + (size_t)(r * shape[1] + n) * ait_dtype_size(out.dtype), out.dtype, sum);
+    }
+  ait_tensor_release(&ids);
+  ait_tensor_release(&xs);
+  return status;
+}

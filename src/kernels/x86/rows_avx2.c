@@ -4,3 +4,4 @@
 #include "kernels/template/norm_f32.inc"
 #include "kernels/template/reduce_f32.inc"
 #include "kernels/template/copy.inc"
+#include "kernels/template/expert_f32.inc"
