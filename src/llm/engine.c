@@ -39,6 +39,7 @@ static ait_status choose_shape(ait_engine *e, lm_cache_shape *s) {
       s->slots = (int32_t)(lanes * (speculates ? 2 : 1) + (s->keeps ? 2 * lanes + 8 : 0));
       slot_bytes = (size_t)s->slots * info->groups[g].unit_bytes;
     } else {
+      e->group_of[s->groups] = g;
       s->window[s->groups] = info->groups[g].window;
       one += (size_t)group_blocks(e, g, e->max_len) * info->groups[g].unit_bytes;
       each += info->groups[g].unit_bytes;
@@ -54,7 +55,7 @@ static ait_status choose_shape(ait_engine *e, lm_cache_shape *s) {
     blocks = (int64_t)((e->options.cache_bytes - slot_bytes) / each);
   }
   for (uint32_t g = 0; g < s->groups; ++g) {
-    int64_t need = group_blocks(e, g, e->max_len) + 1;
+    int64_t need = group_blocks(e, e->group_of[g], e->max_len) + 1;
     s->pages[g] = (int32_t)least(blocks > need ? blocks : need, INT32_MAX / 2);
   }
   return AIT_OK;

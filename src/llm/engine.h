@@ -89,6 +89,7 @@ struct ait_engine {
   ait_llm *llm, *draft_llm;
   ait_lm_context *context, *draft_context;
   lm_cache cache;
+  uint32_t group_of[AIT_LM_MAX_GROUPS]; /* the model's group of each of the cache's page groups */
   uint32_t slot_group;
   bool has_slots;
   int32_t max_len, block; /* longest sequence; tokens of a page */

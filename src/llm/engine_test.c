@@ -58,7 +58,7 @@ static ait_status fake_run(void *ctx, const ait_lm_batch *b) {
     uint64_t state = slots && s->past > 0 ? f->slots[s->slot] : 7;
     for (int32_t r = 0; r < s->count; ++r) {
       int32_t p = s->past + r, token = b->tokens[s->first + r];
-      assert_true(p < MAX_SEQ && p / PAGE < s->page_count + (f->pages[0] ? 0 : MAX_SEQ));
+      assert_true(p < MAX_SEQ && p / PAGE < s->page_count + (f->pages[0] || f->pages[1] ? 0 : MAX_SEQ));
       for (int g = 0; g < 2; ++g)
         if (f->pages[g]) f->pages[g][s->pages[g][p / PAGE] * PAGE + p % PAGE] = token;
       state = mix(state, (uint64_t)token);
@@ -84,9 +84,10 @@ typedef enum kind { FULL, WINDOWED, SLOTS, HYBRID, KINDS } kind;
 
 static void fake_init(fake *f, kind k) {
   *f = (fake){.info = {.vocab = VOCAB, .max_seq = MAX_SEQ, .page_size = PAGE, .stops = {36}, .stop_count = 1, .cached = true}};
+  if (k == HYBRID) f->info.groups[f->info.group_count++] = (ait_lm_group){AIT_LM_SLOTS, 0, 1, 64}; /* in any order */
   if (k != SLOTS) f->info.groups[f->info.group_count++] = (ait_lm_group){AIT_LM_PAGES, 0, 1, 64};
   if (k == WINDOWED) f->info.groups[f->info.group_count++] = (ait_lm_group){AIT_LM_PAGES, WINDOW, 1, 64};
-  if (k == SLOTS || k == HYBRID) f->info.groups[f->info.group_count++] = (ait_lm_group){AIT_LM_SLOTS, 0, 1, 64};
+  if (k == SLOTS) f->info.groups[f->info.group_count++] = (ait_lm_group){AIT_LM_SLOTS, 0, 1, 64};
 }
 
 static ait_engine *open_engine(fake *f, const ait_engine_options *options, int32_t pages) {
@@ -97,8 +98,9 @@ static ait_engine *open_engine(fake *f, const ait_engine_options *options, int32
   assert_null(lm_engine_plan(e, &shape));
   for (uint32_t g = 0; g < shape.groups; ++g) {
     if (pages > 0 && shape.pages[g] > pages) shape.pages[g] = pages;
-    f->units[g] = shape.pages[g];
-    f->pages[g] = calloc((size_t)shape.pages[g] * PAGE, sizeof(int32_t));
+    uint32_t group = e->group_of[g];
+    f->units[group] = shape.pages[g];
+    f->pages[group] = calloc((size_t)shape.pages[g] * PAGE, sizeof(int32_t));
   }
   if (shape.slots) f->slots = calloc((size_t)shape.slots, sizeof *f->slots);
   assert_null(lm_engine_build(e, &shape));

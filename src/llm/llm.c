@@ -72,7 +72,7 @@ static ait_status open_context(ait_engine *e, const lm_cache_shape *shape) {
                               .max_sequences = e->lane_count,
                               .max_rows = e->max_rows,
                               .max_seq = e->max_len};
-  for (uint32_t g = 0; g < shape->groups; ++g) o.units[g] = shape->pages[g];
+  for (uint32_t g = 0; g < shape->groups; ++g) o.units[e->group_of[g]] = shape->pages[g];
   if (e->has_slots) o.units[e->slot_group] = shape->slots;
   AIT_TRY(ait_lm_context_create(e->llm->lm, &o, &e->context));
   e->model.ctx = e->context;

@@ -71,7 +71,7 @@ static void add_lane(ait_engine *e, lm_lane *lane, int32_t rows) {
   lane->first_row = e->token_count;
   lane->first_logits = e->row_count;
   *s = (ait_lm_sequence){.first = e->token_count, .count = rows, .past = lane->past, .slot = lane->slot, .page_count = lane->chain.count};
-  for (uint32_t g = 0; g < e->cache.shape.groups; ++g) s->pages[g] = lane->chain.pages[g];
+  for (uint32_t g = 0; g < e->cache.shape.groups; ++g) s->pages[e->group_of[g]] = lane->chain.pages[g];
   int32_t known = least(rows, left_of(lane));
   memcpy(e->tokens + e->token_count, lane->tokens + lane->past, (size_t)known * sizeof *e->tokens);
   memcpy(e->tokens + e->token_count + known, lane->draft, (size_t)(rows - known) * sizeof *e->tokens);
