@@ -30,7 +30,7 @@ enum {
   AIT_OP_SYMBOLIC = 1u << 8,    /* ints, floats, bools in and out: arithmetic on sizes */
   AIT_OP_DYNAMIC = 1u << 9,     /* the result's shape depends on data */
   AIT_OP_UNINIT = 1u << 10,     /* contents of the result are undefined: empty */
-  AIT_OP_FEW_BITS = 1u << 11,   /* made by the passes weights-*: in no model file, and not exported */
+  AIT_OP_MADE = 1u << 11,       /* made by passes weights-* and ait deploy: in no model file, and not exported */
 };
 
 typedef enum ait_param_type {

@@ -22,7 +22,7 @@ static const struct {
     {AIT_OP_SYMBOLIC, "sizes"},
     {AIT_OP_DYNAMIC, "dynamic shape"},
     {AIT_OP_UNINIT, "undefined contents"},
-    {AIT_OP_FEW_BITS, "weights of few bits"},
+    {AIT_OP_MADE, "made by passes"},
 };
 
 bool ait_op_runs(const ait_op *op) { return strcmp(references[op->id], "none") != 0; }

@@ -27,13 +27,13 @@ static ait_status emit_check(nat_bind *b, const nat_step *s, const ait_expert_f3
 }
 
 ait_status nat_prepare_expert_linear(nat_bind *b, const nat_step *s) {
-  nat_view x, w, e, o;
-  AIT_TRY(nat_in_f32(b, s, 0, &x));
-  AIT_TRY(nat_rows(b, &x, &x));
-  AIT_TRY(nat_in(b, s, 1, &w));
-  AIT_TRY(nat_dense(b, &w, NULL, &w));
-  AIT_TRY(nat_in(b, s, 2, &e));
-  AIT_TRY(nat_dense(b, &e, NULL, &e));
+  nat_view in, x, w, e, o;
+  AIT_TRY(nat_in_f32(b, s, 0, &in));
+  AIT_TRY(nat_rows(b, &in, &x));
+  AIT_TRY(nat_in(b, s, 1, &in));
+  AIT_TRY(nat_dense(b, &in, NULL, &w));
+  AIT_TRY(nat_in(b, s, 2, &in));
+  AIT_TRY(nat_dense(b, &in, NULL, &e));
   AIT_TRY(nat_out_plain(b, s, 0, &o));
   ait_expert_f32 p = {.rows = x.shape[0],
                       .n = w.shape[1],
