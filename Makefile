@@ -91,6 +91,11 @@ trust: build
 cross: build
 	tools/cross $(JOBS)
 
+# Tunes every model of ZOO (NAME.pt2 with NAME.in0.npz): speed-ups over eager and over PyTorch eager, and nothing slower than a single backend.
+BUDGET ?= 120s
+bench-tune: build
+	PYTHON=.venv/bin/python; [ -x $$PYTHON ] || PYTHON=python3; $$PYTHON tools/bench_tune build/release/bin/ait $(ZOO) --budget $(BUDGET)
+
 lint:
 	tools/check_rooms
 	tools/check_text
