@@ -177,6 +177,8 @@ static ait_status prepare(dep_work *w, const dep_source *source, ait_graph **out
   AIT_TRY(find_logits(w));
   AIT_TRY(symbol_of(w, 0, &batch));
   AIT_TRY(symbol_of(w, 1, &w->tokens_name));
+  w->tokens_name = ait_arena_strdup(&w->arena, w->tokens_name, strlen(w->tokens_name)); /* graphs come and go */
+  if (!w->tokens_name) return AIT_OOM();
   AIT_TRY(settle_sizes(w, source));
   AIT_TRY(dep_widen(w->g));
   AIT_TRY(settle_inputs(w));

@@ -23,7 +23,7 @@ static void add_length(lengths *l, int64_t n) {
 }
 
 static void constants_of_arg(const ait_arg *a, lengths *l) {
-  if (a->kind == AIT_ARG_INT && a->as.i > 1) add_length(l, a->as.i + 3);
+  if (a->kind == AIT_ARG_INT && a->as.i > 1 && a->as.i < INT32_MAX) add_length(l, a->as.i + 3);
   if (a->kind == AIT_ARG_INT && a->as.i < -1 && a->as.i > -LONGEST) add_length(l, 3 - a->as.i);
   if (a->kind == AIT_ARG_FLOAT && fabs(a->as.f) > 1 && fabs(a->as.f) < LONGEST) add_length(l, (int64_t)fabs(a->as.f) + 3);
 }
