@@ -14,6 +14,7 @@ static double now(void) {
 
 /* ---- one answer ----------------------------------------------------------------------------------------------------------------------*/
 static bool append(void **data, size_t *count, size_t *capacity, const void *item, size_t size, size_t n) {
+  if (n == 0) return true;
   if (*count + n > *capacity) {
     size_t more = 2 * *capacity + n + 16;
     void *grown = realloc(*data, more * size);
