@@ -79,7 +79,7 @@ PYTHON
 # Two backends that are slow in one half of the sizes each: the file gets a plan for both, and calls go to the right one.
 buckets() {
   set -- --plugin "$plugins/steps_small.so" --plugin "$plugins/steps_large.so"
-  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 4s --record r.db -q --regions whole --backends small,large "$@" --buckets batch=1,2,8 \
+  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 4s --strategy min-latency --record r.db -q --regions whole --backends small,large "$@" --buckets batch=1,2,8 \
     -o out.ait --json=report.json >table.txt 2>errors.txt || { cat errors.txt; fail "tune"; }
   python - <<'PYTHON' || bad=1
 import json, sys
@@ -124,7 +124,7 @@ PYTHON
   "$ait" run out.ait --plugin "$plugins/steps_large.so" --random 3 --size batch=2 -o got.npz --json=run.json >/dev/null || fail "without small"
   grep -q "cannot be loaded: backend 'small' is not here" run.json || fail "a missing bucket is not told of"
   # Decided again from the record, bit for bit.
-  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 4s --record r.db -q --regions whole --backends small,large "$@" --buckets batch=1,2,8 \
+  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 4s --strategy min-latency --record r.db -q --regions whole --backends small,large "$@" --buckets batch=1,2,8 \
     --from-record -o again.ait >/dev/null 2>errors.txt || { cat errors.txt; fail "from the record"; }
   cmp out.ait again.ait || fail "another file from the same record"
   # What makes no sense is refused by its name.
