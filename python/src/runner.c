@@ -334,6 +334,17 @@ typedef struct gate {
   int permits; /* sessions given back for callers that wait */
 } gate;
 
+static gate *gate_new(void) { /* NULL: the error is set */
+  gate *g = calloc(1, sizeof *g);
+  if (!g) {
+    PyErr_NoMemory();
+    return NULL;
+  }
+  pthread_mutex_init(&g->mutex, NULL);
+  pthread_cond_init(&g->opened, NULL);
+  return g;
+}
+
 static int processors(void) {
   cpu_set_t set;
   int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
@@ -350,14 +361,7 @@ static int32_t session_threads(const ait_model *model, const ait_session_options
 
 int core_runner_init(core_runner *r, ait_model *model, core_signature *signature, const ait_session_options *options, int32_t limit) {
   *r = (core_runner){.signature = signature, .options = *options, .returns = -1};
-  gate *g = calloc(1, sizeof *g);
-  if (!g) {
-    PyErr_NoMemory();
-    return -1;
-  }
-  pthread_mutex_init(&g->mutex, NULL);
-  pthread_cond_init(&g->opened, NULL);
-  r->gate = g;
+  if (!(r->gate = gate_new())) return -1;
   r->model = ait_model_retain(model);
   watch_forks();
   r->fork_number = fork_number;
@@ -387,14 +391,7 @@ void core_runner_deinit(core_runner *r) {
 
 /* In the child of a fork: a fresh pool. What the parent's threads held can never be given back. */
 static int after_fork(core_runner *r) {
-  gate *g = calloc(1, sizeof *g);
-  if (!g) {
-    PyErr_NoMemory();
-    return -1;
-  }
-  pthread_mutex_init(&g->mutex, NULL);
-  pthread_cond_init(&g->opened, NULL);
-  r->gate = g;
+  if (!(r->gate = gate_new())) return -1;
   r->idle = NULL;
   r->made = r->waiting = 0;
   r->fork_number = fork_number;

@@ -21,12 +21,6 @@ typedef struct job {
   size_t received; /* bytes of `result` */
 } job;
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static const char *expect_of(struct json_object *c) {
   struct json_object *v;
   return json_object_object_get_ex(c, "expect", &v) ? json_object_get_string(v) : "";
@@ -64,7 +58,7 @@ static bool start(const case_run_options *o, size_t index, job *j) {
     child(o, c, ends[1]);
   }
   close(ends[1]);
-  double t = now(), limit = is_limited(c) && o->timeout > 5 * o->slack ? 5 * o->slack : o->timeout;
+  double t = cli_now(), limit = is_limited(c) && o->timeout > 5 * o->slack ? 5 * o->slack : o->timeout;
   *j = (job){.pid = pid, .pipe = ends[0], .index = index, .started = t, .deadline = t + limit};
   return true;
 }
@@ -77,7 +71,7 @@ static void finish(const case_run_options *o, job *j, bool timed_out) {
   while (wait4(j->pid, &code, 0, &usage) < 0 && errno == EINTR) {}
   close(j->pipe);
   struct json_object *c = json_object_array_get_idx(o->cases, j->index);
-  double seconds = now() - j->started;
+  double seconds = cli_now() - j->started;
   if (timed_out) case_fail(&j->result, "timed out after %.0f s", seconds);
   else if (WIFSIGNALED(code)) case_fail(&j->result, "crashed: %s", strsignal(WTERMSIG(code)));
   else if (j->received < sizeof j->result) case_fail(&j->result, "the process ended with exit code %d", WEXITSTATUS(code));
@@ -113,7 +107,7 @@ void case_run_all(const case_run_options *o, const bool *selected) {
     }
     struct pollfd fds[MAX_JOBS];
     int owner[MAX_JOBS], n = 0;
-    double t = now(), soonest = t + 60;
+    double t = cli_now(), soonest = t + 60;
     for (int k = 0; k < limit; ++k) {
       if (!jobs[k].pid) continue;
       owner[n] = k;
@@ -124,7 +118,7 @@ void case_run_all(const case_run_options *o, const bool *selected) {
     for (int i = 0; i < n; ++i) {
       job *j = &jobs[owner[i]];
       if (fds[i].revents) receive(o, j);
-      else if (now() >= j->deadline) finish(o, j, true);
+      else if (cli_now() >= j->deadline) finish(o, j, true);
       running -= j->pid == 0;
     }
   }

@@ -38,6 +38,9 @@ int cli_guests_configure(void);
 int cli_fail(ait_status status);
 int cli_usage(const char *format, ...) AIT_PRINTF(1, 2); /* prints, with a hint to the command's help; returns CLI_USAGE */
 void cli_usage_command(const char *command);             /* whose help that is; NULL: none */
+double cli_now(void);                                    /* seconds of a clock that only goes forward */
+/* All of a file that is open, NUL-terminated, freed with free. Errors: limit ("'path' is too large for WHAT"), out-of-memory. */
+ait_status cli_read_all(FILE *f, const char *path, const char *what, size_t limit, char **out, size_t *out_size) AIT_MUST_USE;
 /* Flushes standard output. code, or CLI_MISSING after a message when something that was printed could not be written. */
 int cli_finish(int code);
 /* The text as a file: ended by a newline; whole, or as it was before. Special files (/dev/stdout) are written directly. Returns an exit

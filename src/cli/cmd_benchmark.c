@@ -14,17 +14,11 @@ typedef struct bench_lane {
   char label[256];
 } bench_lane;
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static ait_status open_lane(const cli_args *args, const char *path, const char *backend, bench_lane *l, double *out_load) {
-  double start = now();
+  double start = cli_now();
   ait_status status = cli_model_open(args, path, backend, &l->model);
   if (status == AIT_OK) status = cli_session_open(args, l->model, false, &l->session);
-  *out_load = now() - start;
+  *out_load = cli_now() - start;
   if (status == AIT_OK)
     status = cli_option(args, "data")
                  ? cli_inputs_load(args, l->model, "data", &l->inputs)

@@ -8,28 +8,6 @@
 
 enum { LARGEST_REPORT = 64 << 20 };
 
-/* The report in a JSON file. */
-static ait_status read_json(FILE *f, const char *path, char **out) {
-  size_t size = 0, capacity = 1 << 16;
-  char *text = malloc(capacity + 1);
-  while (text) {
-    size += fread(text + size, 1, capacity - size, f);
-    if (size < capacity) break;
-    if (capacity >= LARGEST_REPORT) {
-      free(text);
-      return ait_error(AIT_CODE_LIMIT, "'%s' is too large for a report", path);
-    }
-    char *more = realloc(text, 2 * capacity + 1);
-    if (!more) free(text);
-    text = more;
-    capacity *= 2;
-  }
-  if (!text) return ait_error(AIT_CODE_OUT_OF_MEMORY, "out of memory");
-  text[size] = 0;
-  *out = text;
-  return AIT_OK;
-}
-
 /* The report in an .ait; *out_bytes: how large that file is. */
 static ait_status read_artifact(const char *path, char **out, uint64_t *out_bytes) {
   ait_model *model;
@@ -49,9 +27,10 @@ static ait_status read_artifact(const char *path, char **out, uint64_t *out_byte
 static ait_status read_report(const char *path, char **out, uint64_t *out_bytes) {
   FILE *f = fopen(path, "rb");
   if (!f) return ait_error(AIT_CODE_IO, "cannot read '%s': %s", path, strerror(errno));
+  size_t size;
   int c = fgetc(f);
   ungetc(c, f);
-  ait_status status = c == '{' ? read_json(f, path, out) : AIT_OK;
+  ait_status status = c == '{' ? cli_read_all(f, path, "a report", LARGEST_REPORT, out, &size) : AIT_OK;
   fclose(f);
   return c == '{' || status != AIT_OK ? status : read_artifact(path, out, out_bytes);
 }

@@ -9,15 +9,11 @@ static void progress(void *ctx, int64_t done, int64_t total) {
 
 static ait_status read_text(const char *path, char **out, size_t *out_size) {
   FILE *f = fopen(path, "rb");
-  long size = -1;
   if (!f) return ait_error(AIT_CODE_IO, "cannot open '%s'", path);
-  if (fseek(f, 0, SEEK_END) == 0) size = ftell(f);
-  rewind(f);
-  *out = size >= 0 ? malloc((size_t)size + 1) : NULL;
-  *out_size = *out ? fread(*out, 1, (size_t)size, f) : 0;
-  bool whole = *out && *out_size == (size_t)size;
+  ait_status status = cli_read_all(f, path, "a text", (size_t)1 << 30, out, out_size);
+  bool failed = ferror(f) != 0;
   fclose(f);
-  return whole ? AIT_OK : ait_error(AIT_CODE_IO, "cannot read '%s'", path);
+  return status == AIT_OK && failed ? ait_error(AIT_CODE_IO, "cannot read '%s'", path) : status;
 }
 
 static int show(const cli_args *args, const ait_perplexity *p) {

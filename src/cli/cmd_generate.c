@@ -6,12 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- one answer ----------------------------------------------------------------------------------------------------------------------*/
 static bool append(void **data, size_t *count, size_t *capacity, const void *item, size_t size, size_t n) {
   if (n == 0) return true;
@@ -45,7 +39,7 @@ static void hear(void *ctx, const ait_generation *e) {
   gen_job *job = ctx;
   gen_answer *a = &job->answers[e->choice];
   if (e->token >= 0) {
-    if (a->token_count == 0) a->first = now();
+    if (a->token_count == 0) a->first = cli_now();
     job->failed |= !append((void **)(void *)&a->tokens, &a->token_count, &a->token_capacity, &e->token, sizeof e->token, 1);
     if (job->request.logprobs >= 0) json_object_array_add(a->logprobs, logprob_json(e, (double)e->logprob));
   }
@@ -56,7 +50,7 @@ static void hear(void *ctx, const ait_generation *e) {
   }
   if (e->finish == AIT_FINISH_NONE) return;
   a->finish = e->finish;
-  a->end = now();
+  a->end = cli_now();
   a->reused = e->reused_tokens;
   if (e->error) snprintf(a->error, sizeof a->error, "%s", e->error);
 }
@@ -215,7 +209,7 @@ static ait_status submit(ait_engine *engine, gen_job *job) {
   job->answers = calloc(job->answer_count, sizeof *job->answers);
   if (!job->answers) return ait_error(AIT_CODE_OUT_OF_MEMORY, "out of memory");
   for (uint32_t i = 0; i < job->answer_count; ++i) job->answers[i].logprobs = json_object_new_array();
-  job->submitted = now();
+  job->submitted = cli_now();
   ait_status status = ait_engine_submit(engine, &job->request, &id);
   if (status == AIT_OK || ait_status_code(status) == AIT_CODE_OUT_OF_MEMORY) return status;
   snprintf(job->refused, sizeof job->refused, "request %zu: %s", job->number + 1, ait_status_message(status));
@@ -227,7 +221,7 @@ static ait_status submit(ait_engine *engine, gen_job *job) {
 static ait_status run_jobs(gen_run *run, ait_engine *engine, double start) {
   size_t next = 0;
   for (bool busy = true; busy || next < run->job_count;) {
-    while (next < run->job_count && now() - start >= run->jobs[next].at) {
+    while (next < run->job_count && cli_now() - start >= run->jobs[next].at) {
       ait_status status = submit(engine, &run->jobs[next++]);
       if (status != AIT_OK) return status;
     }
@@ -271,12 +265,12 @@ int cli_cmd_generate(const cli_args *args) {
     code = gen_read_jobs(&run, llm);
   }
   if (status == AIT_OK && code == CLI_DONE) status = ait_engine_create(llm, &options, &engine);
-  double start = now();
+  double start = cli_now();
   if (status == AIT_OK && code == CLI_DONE) status = run_jobs(&run, engine, start);
   if (status != AIT_OK) code = cli_fail(status);
   else if (code == CLI_DONE) {
     ait_engine_stats stats = ait_engine_statistics(engine);
-    code = report(&run, &stats, now() - start);
+    code = report(&run, &stats, cli_now() - start);
   }
   ait_engine_destroy(engine);
   ait_llm_release(draft);

@@ -6,12 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 typedef struct run_state {
   const cli_args *args;
   ait_model *model;
@@ -29,9 +23,9 @@ static ait_status call(run_state *r, const ait_value *inputs) {
   const char *record = cli_option(r->args, "record-trace");
   struct timespec day;
   clock_gettime(CLOCK_REALTIME, &day); /* all that write to the file share it */
-  double start = now();
+  double start = cli_now();
   ait_status status = ait_session_run(r->session, inputs, r->inputs.count, r->outputs, r->output_count);
-  r->seconds = now() - start;
+  r->seconds = cli_now() - start;
   if (status == AIT_OK && record)
     status = ait_trace_append(record, r->model, inputs, r->inputs.count, (double)day.tv_sec + 1e-9 * (double)day.tv_nsec);
   if (status == AIT_OK && r->trace) cli_trace_call(r->trace, start, r->seconds);

@@ -1,5 +1,6 @@
 /* What people and programs read: errors, tables, JSON, units. */
 #include "cli/cli.h"
+#include <time.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -73,6 +74,34 @@ int cli_write_file(const char *path, const char *text) {
 }
 
 bool cli_wants_json(const cli_args *args) { return cli_flag(args, "json"); }
+
+double cli_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+ait_status cli_read_all(FILE *f, const char *path, const char *what, size_t limit, char **out, size_t *out_size) {
+  size_t size = 0, capacity = 1 << 16;
+  char *text = malloc(capacity + 1);
+  while (text) {
+    size += fread(text + size, 1, capacity - size, f);
+    if (size < capacity) break;
+    if (capacity >= limit) {
+      free(text);
+      return ait_error(AIT_CODE_LIMIT, "'%s' is too large for %s", path, what);
+    }
+    char *more = realloc(text, 2 * capacity + 1);
+    if (!more) free(text);
+    text = more;
+    capacity *= 2;
+  }
+  if (!text) return ait_error(AIT_CODE_OUT_OF_MEMORY, "out of memory");
+  text[size] = 0;
+  *out = text;
+  *out_size = size;
+  return AIT_OK;
+}
 
 int cli_json(const cli_args *args, struct json_object *object) {
   const char *path = cli_option(args, "json");

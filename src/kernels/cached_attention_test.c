@@ -5,6 +5,7 @@
 #include "kernels/isa.h"
 #include "kernels/template/tile_f32.inc"
 #include "kernels/template/gemm_f32.inc"
+#include "kernels/template/rows.inc"
 #include "kernels/template/gemm_weight_f32.inc"
 #include "kernels/template/attention_f32.inc"
 #include "kernels/template/cached_attention_f32.inc"
@@ -31,8 +32,8 @@ static void make_batch(batch *b, ait_pool_form form, int64_t page, int64_t heads
   int32_t rows = 1 + (int32_t)test_random(2), longest = (int32_t)(page * TABLE);
   for (int32_t i = 0; i < SEQUENCES; ++i) {
     int32_t count = test_random(5) ? 1 + (int32_t)test_random((uint32_t)longest - 1) : 0;
-    const int32_t span[4] = {rows, count, 0, -1};
-    memcpy(b->spans + 4 * i, span, sizeof span);
+    const int32_t entry[4] = {rows, count, 0, -1};
+    memcpy(b->spans + 4 * i, entry, sizeof entry);
     rows += count + (int32_t)test_random(2);
     for (int32_t p = 0; p < TABLE; ++p) b->pages[i * TABLE + p] = i + p * SEQUENCES; /* interleaved */
   }
@@ -86,19 +87,19 @@ static void run(const test_isa *isa, const ait_cached_attention_f32 *a) {
   free(scratch);
 }
 
-static double want_at(const batch *b, const int32_t *span, int64_t row, int64_t h, int64_t e) {
+static double want_at(const batch *b, const int32_t *entry, int64_t row, int64_t h, int64_t e) {
   const ait_cached_attention_f32 *a = &b->a;
-  int64_t g = h / (a->heads / a->groups), p = row - span[0], low = a->window && p >= a->window ? p - a->window + 1 : 0;
+  int64_t g = h / (a->heads / a->groups), p = row - entry[0], low = a->window && p >= a->window ? p - a->window + 1 : 0;
   double total = a->sinks ? exp((double)a->sinks[h]) : 0, sum = 0;
   for (int64_t j = low; j <= p; ++j) {
     double s = 0;
     for (int64_t i = 0; i < a->d; ++i)
-      s += (double)a->q[row * a->q_stride[0] + h * a->d + i] * (double)a->k[(span[0] + j) * a->k_stride[0] + g * a->d + i];
+      s += (double)a->q[row * a->q_stride[0] + h * a->d + i] * (double)a->k[(entry[0] + j) * a->k_stride[0] + g * a->d + i];
     s *= (double)a->scale;
     if (a->cap > 0) s = (double)a->cap * tanh(s / (double)a->cap);
     if (a->slopes) s += (double)a->slopes[h] * (double)(j - p);
     total += exp(s);
-    sum += exp(s) * (double)a->v[(span[0] + j) * a->v_stride[0] + g * a->dv + e];
+    sum += exp(s) * (double)a->v[(entry[0] + j) * a->v_stride[0] + g * a->dv + e];
   }
   return sum / total;
 }
@@ -108,13 +109,13 @@ static void check_numbers(const test_isa *isa, batch *b) {
   const ait_cached_attention_f32 *a = &b->a;
   run(isa, a);
   for (int64_t r = 0; r < a->rows; ++r) {
-    const int32_t *span = NULL;
+    const int32_t *entry = NULL;
     for (int i = 0; i < SEQUENCES; ++i)
-      if (r >= b->spans[4 * i] && r < b->spans[4 * i] + b->spans[4 * i + 1]) span = b->spans + 4 * i;
+      if (r >= b->spans[4 * i] && r < b->spans[4 * i] + b->spans[4 * i + 1]) entry = b->spans + 4 * i;
     for (int64_t h = 0; h < a->heads; ++h)
       for (int64_t e = 0; e < a->dv; ++e) {
         double got = (double)a->o[r * a->o_stride[0] + h * a->dv + e];
-        TEST_NEAR(got, span ? want_at(b, span, r, h, e) : 0, tolerance[a->form], "%s form %d row %d head %d", isa->name, (int)a->form,
+        TEST_NEAR(got, entry ? want_at(b, entry, r, h, e) : 0, tolerance[a->form], "%s form %d row %d head %d", isa->name, (int)a->form,
                   (int)r, (int)h);
       }
   }
@@ -131,9 +132,9 @@ static void check_alone(const test_isa *isa, batch *b) {
     for (int32_t past = 0, n; past < count; past += n) {
       n = 1 + (int32_t)test_random(7);
       if (n > count - past) n = count - past;
-      int32_t span[4] = {0, n, past, 0};
+      int32_t entry[4] = {0, n, past, 0};
       ait_cached_attention_f32 part = a;
-      part.spans = span, part.pages = b->pages + i * TABLE, part.sequences = 1, part.rows = n;
+      part.spans = entry, part.pages = b->pages + i * TABLE, part.sequences = 1, part.rows = n;
       part.q += (first + past) * a.q_stride[0], part.k += (first + past) * a.k_stride[0], part.v += (first + past) * a.v_stride[0];
       part.o += (first + past) * a.o_stride[0];
       run(isa, &part);
@@ -168,7 +169,7 @@ static void tables_out_of_range_are_found(void **state) {
   b.a.sequences = 1, b.a.spans = good, b.a.pages = pages, b.a.window = 0;
   assert_true(ait_cached_attention_check(&b.a));
   const struct {
-    int32_t span[4], pages[TABLE];
+    int32_t entry[4], pages[TABLE];
     int64_t window;
     bool good;
   } cases[] = {
@@ -184,7 +185,7 @@ static void tables_out_of_range_are_found(void **state) {
       {{0, 0, -7, 0}, {-1}, 0, true},      /* no rows */
   };
   for (size_t i = 0; i < AIT_COUNT(cases); ++i) {
-    b.a.spans = cases[i].span, b.a.pages = cases[i].pages, b.a.window = cases[i].window;
+    b.a.spans = cases[i].entry, b.a.pages = cases[i].pages, b.a.window = cases[i].window;
     assert_int_equal(ait_cached_attention_check(&b.a), cases[i].good);
   }
   free_batch(&b);

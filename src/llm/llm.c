@@ -65,34 +65,30 @@ ait_status ait_llm_chat_template(const ait_llm *l, ait_chat_template **out) {
 static ait_status run_context(void *ctx, const ait_lm_batch *batch) { return ait_lm_run(ctx, batch); }
 static ait_status copy_context(void *ctx, uint32_t group, int32_t from, int32_t to) { return ait_lm_copy(ctx, group, from, to); }
 
+/* A context of the engine's sizes; options->units and max_rows are set. */
+static ait_status make_context(const ait_engine *e, const ait_llm *llm, ait_lm_context_options *o, lm_model *model, ait_lm_context **out) {
+  o->allocator = e->allocator;
+  o->threads = e->options.threads;
+  o->max_tokens = e->options.max_tokens;
+  o->max_sequences = e->lane_count;
+  o->max_seq = e->max_len;
+  AIT_TRY(ait_lm_context_create(llm->lm, o, out));
+  model->ctx = *out;
+  return e->options.warm ? ait_lm_warm(*out) : AIT_OK;
+}
+
 static ait_status open_context(ait_engine *e, const lm_cache_shape *shape) {
-  ait_lm_context_options o = {.allocator = e->allocator,
-                              .threads = e->options.threads,
-                              .max_tokens = e->options.max_tokens,
-                              .max_sequences = e->lane_count,
-                              .max_rows = e->max_rows,
-                              .max_seq = e->max_len};
+  ait_lm_context_options o = {.max_rows = e->max_rows};
   for (uint32_t g = 0; g < shape->groups; ++g) o.units[e->group_of[g]] = shape->pages[g];
   if (e->has_slots) o.units[e->slot_group] = shape->slots;
-  AIT_TRY(ait_lm_context_create(e->llm->lm, &o, &e->context));
-  e->model.ctx = e->context;
-  return e->options.warm ? ait_lm_warm(e->context) : AIT_OK;
+  return make_context(e, e->llm, &o, &e->model, &e->context);
 }
 
 static ait_status open_draft(ait_engine *e) {
-  const ait_lm_info *info = e->draft.model.info;
-  ait_lm_context_options o = {.allocator = e->allocator,
-                              .threads = e->options.threads,
-                              .max_tokens = e->options.max_tokens,
-                              .max_sequences = e->lane_count,
-                              .max_rows = e->lane_count,
-                              .max_seq = e->max_len};
+  ait_lm_context_options o = {.max_rows = e->lane_count};
   if (e->options.speculation != AIT_SPECULATE_DRAFT) return AIT_OK;
-  for (uint32_t g = 0; g < info->group_count; ++g)
-    o.units[g] = (int32_t)(e->lane_count * ((e->max_len + info->page_size - 1) / (info->page_size > 0 ? info->page_size : 1)));
-  AIT_TRY(ait_lm_context_create(e->draft_llm->lm, &o, &e->draft_context));
-  e->draft.model.ctx = e->draft_context;
-  return e->options.warm ? ait_lm_warm(e->draft_context) : AIT_OK;
+  for (uint32_t g = 0; g < e->draft.model.info->group_count; ++g) o.units[g] = e->lane_count * e->draft.blocks;
+  return make_context(e, e->draft_llm, &o, &e->draft.model, &e->draft_context);
 }
 
 static ait_status open_engine(ait_engine *e) {
