@@ -1,11 +1,16 @@
 #include "tune/cases.h"
+#include "tune/cost.h"
 #include "tune/nudge.h"
 #include "tune/shapes.h"
 #include <math.h>
 #include <stdio.h>
 
-enum { LARGEST_GROWTH = 4, MAX_SAMPLES = 8, MAX_CASES = MAX_SAMPLES + AIT_SHAPE_WANTED + 2 };
-/* The oracle is slow: a case that would take it longer is made smaller, or left out with a note. */
+enum { MAX_SAMPLES = 8, MAX_CASES = MAX_SAMPLES + AIT_SHAPE_WANTED + 2 };
+/* Sizes of the largest case, as multiples of the sample's; the last is one more than the sample's. */
+static const int64_t growths[] = {4, 3, 2, 0};
+/* The oracle is slow, a few GFLOP a second, and runs three times: sizes that ask for more are made smaller. */
+static const double largest_flops = 2e10;
+/* Where the count of operations says too little: a case that would take it longer is left out. */
 static const double reference_limit_seconds = 20;
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------------------------*/
@@ -155,23 +160,99 @@ ait_status ait_tune_case_resized(const ait_tune_cases *cases, const ait_region *
 
 void ait_tune_case_release(const ait_tune_cases *cases, ait_tune_case *c) { release_case(c, cases->output_count); }
 
-/* Smallest: every dynamic size at its minimum, at least 1. Largest: at its maximum, at most some times the sample's. */
-static ait_status add_extreme(ait_tune_cases *cases, const ait_region *region, const int64_t *sampled, bool largest) {
-  size_t bytes = (region->symbol_count + 1) * sizeof(int64_t);
-  int64_t *symbols = ait_alloc(ait_allocator_default(), bytes, _Alignof(int64_t));
-  ait_status status = symbols ? AIT_OK : AIT_OOM();
-  bool differs = false, possible = false;
-  for (uint32_t i = 0; status == AIT_OK && i < region->symbol_count; ++i) {
+/* What prices a case: the core graph of the model. */
+typedef struct pricer {
+  ait_graph *core; /* NULL: it cannot be lowered, and nothing has a price */
+  ait_region *region;
+  int64_t *symbols;
+} pricer;
+
+static void open_pricer(const ait_graph *raw, pricer *p) {
+  ait_allocator a = ait_allocator_default();
+  ait_build_request request = {.allocator = a, .backend = ait_backend_find("native"), .pipeline = "core", .cpu_mask = UINT64_MAX};
+  *p = (pricer){0};
+  ait_status status = ait_plan_lower(raw, &request, &p->core);
+  if (status == AIT_OK) status = ait_graph_region(p->core, a, &p->region);
+  if (status == AIT_OK) p->symbols = ait_cost_symbols(p->core, a);
+  ait_status_ignore(status);
+}
+
+static void close_pricer(pricer *p) {
+  ait_allocator a = ait_allocator_default();
+  ait_free(a, p->symbols, p->symbols ? (p->core->root->symbol_count + 1) * sizeof *p->symbols : 0);
+  ait_graph_region_destroy(a, p->region);
+  ait_graph_destroy(p->core);
+}
+
+/* Arithmetic of one call on the case; 0: not known. */
+static double flops_of_case(const pricer *p, const ait_tune_case *c) {
+  double flops = 0;
+  if (!p->symbols) return 0;
+  ait_status status = ait_bind_inputs(p->region, c->inputs, c->input_count, p->symbols);
+  for (const ait_node *n = p->core->first; status == AIT_OK && n; n = n->next) flops += ait_node_cost(p->core, n, p->symbols).flops;
+  ait_status_ignore(status);
+  return flops;
+}
+
+/* Every dynamic size at its minimum, at least 1. false: that is the sample. */
+static bool smallest_sizes(const ait_region *region, const int64_t *sampled, int64_t *symbols) {
+  bool differs = false;
+  for (uint32_t i = 0; i < region->symbol_count; ++i) {
     const ait_symbol *s = &region->symbols[i];
-    symbols[i] = sampled[i];
-    if (!s->backed || sampled[i] == INT64_MIN) continue;
-    if (!largest) symbols[i] = s->min > 1 ? s->min : 1;
-    else symbols[i] = s->max / LARGEST_GROWTH >= sampled[i] ? sampled[i] * LARGEST_GROWTH : s->max;
+    bool free_size = s->backed && sampled[i] != INT64_MIN;
+    symbols[i] = !free_size ? sampled[i] : s->min > 1 ? s->min : 1;
     differs |= symbols[i] != sampled[i];
   }
+  return differs;
+}
+
+/* Every dynamic size at its maximum, at most `growth` times the sample's, or one more than it. */
+static bool larger_sizes(const ait_region *region, const int64_t *sampled, int64_t growth, int64_t *symbols) {
+  bool differs = false;
+  for (uint32_t i = 0; i < region->symbol_count; ++i) {
+    const ait_symbol *s = &region->symbols[i];
+    symbols[i] = sampled[i];
+    if (!s->backed || sampled[i] == INT64_MIN || sampled[i] >= s->max) continue;
+    symbols[i] = !growth ? sampled[i] + 1 : s->max / growth >= sampled[i] ? sampled[i] * growth : s->max;
+    differs |= symbols[i] != sampled[i];
+  }
+  return differs;
+}
+
+/* The largest sizes that guards allow and the oracle can afford; none at all where even one more is too much for a guard. */
+static ait_status add_largest(ait_tune_cases *cases, const ait_graph *raw, const ait_region *region, const int64_t *sampled,
+                              int64_t *symbols) {
+  pricer p;
+  ait_status status = AIT_OK;
   ait_tune_case *c = &cases->items[cases->count];
-  if (status == AIT_OK && differs) status = ait_tune_case_resized(cases, region, symbols, largest ? "largest" : "smallest", c, &possible);
+  bool done = false;
+  if (!larger_sizes(region, sampled, growths[0], symbols)) return AIT_OK;
+  open_pricer(raw, &p);
+  double sample = flops_of_case(&p, &cases->items[0]);
+  for (size_t k = 0; status == AIT_OK && !done && k < AIT_COUNT(growths); ++k) {
+    bool possible;
+    larger_sizes(region, sampled, growths[k], symbols);
+    status = ait_tune_case_resized(cases, region, symbols, growths[k] ? "largest" : "larger", c, &possible);
+    if (status != AIT_OK || !possible) continue;
+    double flops = flops_of_case(&p, c);
+    done = flops <= largest_flops || !growths[k];
+    c->cost = sample > 0 && flops > 0 ? flops / sample : 16;
+    if (!done) release_case(c, cases->output_count);
+  }
+  cases->count += done;
+  close_pricer(&p);
+  return status;
+}
+
+static ait_status add_extremes(ait_tune_cases *cases, const ait_graph *raw, const ait_region *region, const int64_t *sampled) {
+  size_t bytes = (region->symbol_count + 1) * sizeof(int64_t);
+  int64_t *symbols = ait_alloc(ait_allocator_default(), bytes, _Alignof(int64_t));
+  bool possible = false;
+  ait_status status = symbols ? AIT_OK : AIT_OOM();
+  if (status == AIT_OK && smallest_sizes(region, sampled, symbols))
+    status = ait_tune_case_resized(cases, region, symbols, "smallest", &cases->items[cases->count], &possible);
   cases->count += possible;
+  if (status == AIT_OK) status = add_largest(cases, raw, region, sampled, symbols);
   ait_free(ait_allocator_default(), symbols, bytes);
   return status;
 }
@@ -309,9 +390,8 @@ static ait_status run_oracle(ait_tune_cases *cases, const ait_graph *raw, const 
     if (status == AIT_OK && answers) status = keep_expected(cases, c, outputs);
     else if (status == AIT_OK) status = measure_noise(cases, c, nudged, outputs);
     if (status != AIT_OK) status = ait_error_context(status, "%s on the reference", c->label);
-    size_t next = i + 1; /* the extremes come last: the largest is left out when the smaller ones were slow already */
-    if (answers && next + 1 == cases->count && !cases->items[next].measured && !cases->items[next].wanted &&
-        seconds * LARGEST_GROWTH * LARGEST_GROWTH > reference_limit_seconds)
+    const ait_tune_case *next = &cases->items[i + 1]; /* the extremes come last */
+    if (answers && i + 2 == cases->count && cases->reference_seconds * next->cost > reference_limit_seconds)
       release_case(&cases->items[--cases->count], cases->output_count);
   }
   ait_free(ait_allocator_default(), outputs, (cases->output_count + 1) * sizeof *outputs);
@@ -340,15 +420,14 @@ static ait_status name_outputs(ait_tune_cases *cases, const ait_region *region) 
   return AIT_OK;
 }
 
-static ait_status create_cases(ait_tune_cases *cases, const ait_region *region, const ait_sample *samples, size_t sample_count,
+static ait_status create_cases(ait_tune_cases *cases, const ait_graph *raw, const ait_region *region, const ait_sample *samples, size_t sample_count,
                                const char *const *buckets, int64_t *symbols) {
   AIT_TRY(name_outputs(cases, region));
   cases->items = ait_alloc_zero(ait_allocator_default(), MAX_CASES * sizeof *cases->items, _Alignof(ait_tune_case));
   if (!cases->items) return AIT_OOM();
   AIT_TRY(add_samples(cases, region, samples, sample_count, symbols));
   AIT_TRY(add_buckets(cases, region, buckets));
-  AIT_TRY(add_extreme(cases, region, symbols, false));
-  return add_extreme(cases, region, symbols, true);
+  return add_extremes(cases, raw, region, symbols);
 }
 
 ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples, size_t sample_count, const char *const *buckets,
@@ -360,7 +439,7 @@ ait_status ait_tune_cases_create(const ait_graph *raw, const ait_sample *samples
                           "give --data FILE.npz, or --random SEED");
   AIT_TRY(ait_graph_region(raw, ait_allocator_default(), &region));
   int64_t *symbols = ait_alloc(ait_allocator_default(), (region->symbol_count + 1) * sizeof *symbols, _Alignof(int64_t));
-  ait_status status = symbols ? create_cases(out, region, samples, sample_count, buckets, symbols) : AIT_OOM();
+  ait_status status = symbols ? create_cases(out, raw, region, samples, sample_count, buckets, symbols) : AIT_OOM();
   ait_free(ait_allocator_default(), symbols, (region->symbol_count + 1) * sizeof *symbols);
   ait_graph_region_destroy(ait_allocator_default(), region);
   if (status != AIT_OK) ait_tune_cases_deinit(out);

@@ -6,13 +6,14 @@
 #include "tune/tune.h"
 
 typedef struct ait_tune_case {
-  char label[32];    /* "sample 0", "smallest", "largest" */
+  char label[32];    /* "sample 0", "smallest", "largest"; "larger": one more than the sample, where the largest takes the oracle too long */
   char shapes[256];  /* "[8, 128] [8, 128]" */
   ait_value *inputs; /* owned copies */
   size_t input_count;
   ait_value *expected; /* by output; tensors in double, or as they are when not floating */
   bool measured;       /* one of the user's samples: also timed */
   bool wanted;         /* a size that the user asked for (ait_tune_options.buckets): never left out */
+  double cost;         /* of the largest: arithmetic as a multiple of the first sample's */
 } ait_tune_case;
 
 typedef struct ait_tune_output {

@@ -90,6 +90,29 @@ static void extremes_repeat_or_cut_the_sample(void **state) {
   ait_tune_cases_deinit(&cases);
 }
 
+static void check_growth(int64_t rows, const char *label, const char *shapes) {
+  ait_graph *g = pt_parse("graph \"m\" raw\nsymbol s0 [1, inf] hint 4 backed\ninput %x: float32[s0, 2] user 0 \"x\"\n"
+                          "%t: float32[2, s0] = aten.t(%x)\n%y: float32[s0, s0] = aten.mm(%x, %t)\noutput user 0 \"y\" = %y\n");
+  ait_tune_cases cases;
+  ait_value x = matrix(rows, 2);
+  ait_sample sample = {&x, 1};
+  pt_ok(ait_tune_cases_create(g, &sample, 1, NULL, &cases), "cases");
+  assert_int_equal(cases.count, 3);
+  assert_non_null(labelled(&cases, label));
+  assert_string_equal(labelled(&cases, label)->shapes, shapes);
+  ait_tune_cases_deinit(&cases);
+  ait_value_release(&x);
+  ait_graph_destroy(g);
+}
+
+/* Work that grows with the square of a size would keep the oracle busy for minutes: 4 n^2 operations here. */
+static void the_largest_is_what_the_oracle_can_afford(void **state) {
+  AIT_UNUSED(state);
+  check_growth(1000, "largest", "[4000, 2]");
+  check_growth(30000, "largest", "[60000, 2]");
+  check_growth(40000, "larger", "[40001, 2]");
+}
+
 /* An int input that is a size changes with it. */
 static void sizes_as_numbers_change(void **state) {
   AIT_UNUSED(state);
@@ -169,6 +192,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sizes_that_the_model_refuses_are_left_out),
       cmocka_unit_test(extremes_repeat_or_cut_the_sample),
+      cmocka_unit_test(the_largest_is_what_the_oracle_can_afford),
       cmocka_unit_test(guards_forbid_sizes),
       cmocka_unit_test(sizes_as_numbers_change),
       cmocka_unit_test(bad_samples_are_named),
