@@ -1,5 +1,5 @@
 # Thin: each line calls a tool that can be called alone.
-.PHONY: llm-models demo test check build bench cross trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-zoo python-asan wheel conformance clean
+.PHONY: llm-models llm-equality demo test check build bench cross trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-zoo python-asan wheel conformance clean
 JOBS ?= $(shell nproc)
 
 # Installs what is missing, builds, and runs the main job on the bundled model.
@@ -59,6 +59,14 @@ python: setup-all build
 # Every kind of language model that the sweep knows: exported by transformers, deployed, compared; writes docs/models.md.
 llm-models: setup-all build
 	.venv/bin/python tests/llm/make.py sweep build/release/bin/ait build/llm -o docs/models.md
+
+# Answers, logits, requests at random and memory of whole language models against transformers: MODELS="FOLDER FOLDER=DRAFT-FOLDER ..." (Hugging Face folders),
+# ZOO: a folder with make.py and zoo.py.
+REQUESTS ?= 500
+llm-equality: setup-all build
+	cmake --build --preset release --target ait_llm_check -j $(JOBS)
+	.venv/bin/python tests/llm/equality.py build/release/bin/ait build/release/tests/ait_llm_check build/llm-equality $(MODELS:%=--model %) $(if $(ZOO),--zoo $(ZOO)) \
+	  --requests $(REQUESTS)
 
 # The tests of the extension module under AddressSanitizer and UBSan.
 python-asan: setup-all

@@ -22,14 +22,18 @@ typedef struct ait_deploy_options {
   const char *backend;                       /* that runs the plan; NULL: "native" */
   bool allow_unmatched;                      /* what cannot be cached runs whole sequences at each step */
   bool skip_proof;                           /* do not run the original beside the cached graph */
+  const char *eval_text;                     /* perplexity is measured on this text, before and after; NULL: it is not */
+  size_t eval_size;                          /* bytes */
   void (*note)(void *ctx, const char *line); /* progress and findings; NULL: not wanted */
   void *note_ctx;
 } ait_deploy_options;
 AIT_API void ait_deploy_options_init(ait_deploy_options *options);
 
 /* source: a folder made by `python -m ait.export_lm`, or a .pt2 of a causal language model: token ids [batch, length] to logits [batch,
- * length, vocabulary]. *out_json (ait_string_free): what was matched, the proof, sizes. Errors: unsupported names the module, the pattern
- * and the nearest match; those of reading the model; mismatch when the cached graph does not give the original's logits. */
+ * length, vocabulary]. *out_json (ait_string_free): what was matched, the proof, sizes, and with eval_text the perplexity in float32 and
+ * in the precision that was chosen (docs/json.md); the file keeps them. Errors: unsupported names the module, the pattern and the nearest
+ * match; those of reading the model; mismatch when the cached graph does not give the original's logits; invalid-argument when eval_text is
+ * given for a source without tokenizer.json. */
 AIT_API AIT_MUST_USE ait_status ait_deploy(const char *source, const char *out_path, const ait_deploy_options *options, char **out_json);
 
 #ifdef __cplusplus

@@ -3,7 +3,7 @@
  * An ait_llm is immutable and shared by threads. An engine belongs to one thread at a time, but for ait_engine_submit and
  * ait_engine_cancel, which any thread may call at any moment. Greedy results do not depend on what else the engine runs, on how prompts
  * are cut into steps, on the number of threads, on reuse of prefixes, or on speculation; sampled ones depend on the request's seed only
- * (with speculation: equal in distribution). */
+ * (with a draft model: equal in distribution). */
 #ifndef AIT_LLM_H
 #define AIT_LLM_H
 
@@ -39,7 +39,7 @@ AIT_API AIT_MUST_USE ait_status ait_llm_chat_template(const ait_llm *llm, ait_ch
 AIT_API const char *ait_llm_entry(const ait_llm *llm, const char *name, size_t *out_size);
 
 /* ---- sampling --------------------------------------------------------------------------------------------------------------------*/
-/* In the order of application, which is that of transformers' processors: penalties and bias on the logits, temperature, top-k, top-p,
+/* In the order of application, which is that of transformers' processors: bias, then penalties on the logits, temperature, top-k, top-p,
  * min-p; then one draw. Every draw is a function of seed and position in the sequence. */
 typedef struct ait_sampling {
   float repetition_penalty; /* logits of tokens that stand in prompt or answer: divided by it when positive, else multiplied; 1: none */

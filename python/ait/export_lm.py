@@ -273,7 +273,10 @@ def main(arguments=None):
     args = parser.parse_args(arguments)
     if not os.path.exists(os.path.join(args.folder, "config.json")):
         raise SystemExit(f"ait: '{args.folder}' is not a model folder: it has no config.json")
-    print(export_lm(args.folder, args.output, args.attention.split(",")))
+    try:
+        print(export_lm(args.folder, args.output, args.attention.split(",")))
+    except (OSError, ValueError) as error:  # of transformers: what is wrong with the folder, or that it holds no causal language model
+        raise SystemExit(f"ait: cannot export '{args.folder}': {error}")
 
 
 if __name__ == "__main__":

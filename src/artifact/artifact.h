@@ -103,6 +103,7 @@ typedef struct ait_artifact_content {
   size_t plan_count;
   const char *report_json; /* tuner's record: goes into the manifest under "tuning"; NULL: none */
   const char *call_json;   /* how callers pass arguments and get results: into the manifest under "call"; NULL: nothing is known */
+  const char *deploy_json; /* what was proven and measured of a language model: into the manifest under "deploy"; NULL: it is none */
   const char *producer;    /* "torch 2.13.0" */
   const char *model_name;
   const struct ait_private_key *signer; /* NULL: not signed */
@@ -141,6 +142,8 @@ const char *ait_artifact_manifest(const ait_artifact *artifact); /* NUL-terminat
 ait_status ait_artifact_report(ait_artifact *artifact, const char **out) AIT_MUST_USE;
 /* What the file says of its call, in the same way. */
 ait_status ait_artifact_call(ait_artifact *artifact, const char **out) AIT_MUST_USE;
+/* What was proven and measured of a language model, in the same way. */
+ait_status ait_artifact_deploy(ait_artifact *artifact, const char **out) AIT_MUST_USE;
 const char *ait_artifact_model_name(const ait_artifact *artifact);
 const char *ait_artifact_producer(const ait_artifact *artifact);
 const ait_region *ait_artifact_region(const ait_artifact *artifact);

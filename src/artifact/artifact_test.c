@@ -81,6 +81,7 @@ static void write_file(const char *path, const char *report) {
                                   .plans = plans,
                                   .plan_count = 3,
                                   .report_json = report,
+                                  .deploy_json = "{\"perplexity\": 21.5}",
                                   .producer = "torch 2.13.0",
                                   .model_name = "toy \"1\""};
   ok(ait_artifact_write(heap(), path, &content));
@@ -107,6 +108,9 @@ static void test_round_trip(void **state) {
   assert_string_equal(ait_artifact_model_name(f), "toy \"1\"");
   assert_string_equal(ait_artifact_producer(f), "torch 2.13.0");
   assert_non_null(strstr(ait_artifact_manifest(f), "\"tuning\": {\"speedup\": 3.5"));
+  const char *deploy;
+  ok(ait_artifact_deploy(f, &deploy));
+  assert_string_equal(deploy, "{\"perplexity\": 21.5}");
   assert_string_equal(ait_artifact_region(f)->name, "linear");
 
   assert_int_equal(ait_artifact_plan_count(f), 3);

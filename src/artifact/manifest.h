@@ -36,6 +36,8 @@ typedef struct ait_manifest {
   size_t report_size;
   const char *call; /* in the text: how callers call it; NULL: not said */
   size_t call_size;
+  const char *deploy; /* in the text: evidence of a language model; NULL: it is none */
+  size_t deploy_size;
 } ait_manifest;
 /* Only format and minimum reader: never fails on what else the text holds. false: it says neither. */
 bool ait_manifest_peek(const char *text, size_t size, int64_t *out_format, int64_t *out_reader);

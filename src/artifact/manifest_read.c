@@ -297,6 +297,7 @@ ait_status ait_manifest_parse(ait_allocator a, ait_arena *arena, const char *tex
     else if (ait_json_read_key_is(&p.r, "plans")) status = take_plans(&p, out);
     else if (ait_json_read_key_is(&p.r, "tuning")) out->report = ait_json_read_raw(&p.r, &out->report_size);
     else if (ait_json_read_key_is(&p.r, "call")) out->call = ait_json_read_raw(&p.r, &out->call_size);
+    else if (ait_json_read_key_is(&p.r, "deploy")) out->deploy = ait_json_read_raw(&p.r, &out->deploy_size);
     else ait_json_read_skip(&p.r);
   }
   if (!status) {

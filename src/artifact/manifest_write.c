@@ -313,8 +313,9 @@ static ait_status all(const scribe *s, const char *graph_sha256) {
   states(s);
   weights_summary(s);
   AIT_TRY(plans(s));
-  const char *call = s->content->call_json, *report = s->content->report_json;
+  const char *call = s->content->call_json, *deploy = s->content->deploy_json, *report = s->content->report_json;
   if (call) AIT_TRY(given_json(s, ",\n  ", "call", "description of the call", call, strlen(call)));
+  if (deploy) AIT_TRY(given_json(s, ",\n  ", "deploy", "evidence of the language model", deploy, strlen(deploy)));
   if (report) AIT_TRY(tuning(s, ",\n  ", report, strlen(report)));
   ait_text_printf(s->out, "\n}\n");
   return s->out->failed ? AIT_OOM() : AIT_OK;

@@ -343,6 +343,10 @@ ait_status ait_artifact_call(ait_artifact *f, const char **out) {
   *out = f->manifest.call ? ait_arena_strdup(&f->arena, f->manifest.call, f->manifest.call_size) : NULL;
   return f->manifest.call && !*out ? AIT_OOM() : AIT_OK;
 }
+ait_status ait_artifact_deploy(ait_artifact *f, const char **out) {
+  *out = f->manifest.deploy ? ait_arena_strdup(&f->arena, f->manifest.deploy, f->manifest.deploy_size) : NULL;
+  return f->manifest.deploy && !*out ? AIT_OOM() : AIT_OK;
+}
 
 ait_signature ait_artifact_signature(const ait_artifact *f) { return f->signature; }
 size_t ait_artifact_plan_count(const ait_artifact *f) { return f->manifest.plan_count; }

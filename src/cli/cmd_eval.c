@@ -7,15 +7,6 @@ static void progress(void *ctx, int64_t done, int64_t total) {
   fprintf(stderr, "%lld of %lld tokens\n", (long long)done, (long long)total);
 }
 
-static ait_status read_text(const char *path, char **out, size_t *out_size) {
-  FILE *f = fopen(path, "rb");
-  if (!f) return ait_error(AIT_CODE_IO, "cannot open '%s'", path);
-  ait_status status = cli_read_all(f, path, "a text", (size_t)1 << 30, out, out_size);
-  bool failed = ferror(f) != 0;
-  fclose(f);
-  return status == AIT_OK && failed ? ait_error(AIT_CODE_IO, "cannot read '%s'", path) : status;
-}
-
 static int show(const cli_args *args, const ait_perplexity *p) {
   const struct {
     const char *name;
@@ -46,7 +37,7 @@ int cli_cmd_eval(const cli_args *args) {
   ait_status status = cli_load_open(args, &load);
   if (status == AIT_OK) status = ait_llm_load(args->positional[0], &load.options, &llm);
   cli_load_close(&load);
-  if (status == AIT_OK) status = read_text(path, &text, &size);
+  if (status == AIT_OK) status = cli_read_text(path, &text, &size);
   bool tells = cli_flag(args, "verbose");
   if (status == AIT_OK) status = ait_llm_perplexity(llm, text, size, window, (int32_t)threads, tells ? progress : NULL, NULL, &result);
   int code = status != AIT_OK ? cli_fail(status) : show(args, &result);

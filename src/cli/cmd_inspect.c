@@ -181,6 +181,7 @@ int cli_cmd_inspect(const cli_args *args) {
   print_bounds(o);
   if (!cli_member_object(o, "roofline")) printf("\n");
   print_signature(o);
+  if (cli_member_object(o, "deploy")) cli_print_deploy(cli_member_object(o, "deploy")), printf("\n");
   print_ports(o, "inputs", "inputs");
   print_ports(o, "outputs", "outputs");
   print_symbols(o);

@@ -340,6 +340,30 @@ static int report_of(const cli_args *args, const ait_model *model, struct json_o
   return code;
 }
 
+/* Of a language model without a tuning: what `ait deploy` proved and measured. */
+static int report_deploy(const cli_args *args, const ait_model *model) {
+  struct json_object *manifest = json_tokener_parse(ait_model_manifest(model)), *deploy = cli_member_object(manifest, "deploy");
+  char line[192];
+  ait_signature s = ait_model_signature(model);
+  int code = CLI_DONE;
+  if (!deploy || cli_flag(args, "html"))
+    code = cli_fail(
+        ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "'%s' holds no tuning report", args->positional[0]), "'ait tune' writes one"));
+  else if (cli_wants_json(args)) {
+    struct json_object *o = json_object_new_object();
+    json_object_object_add(o, "deploy", json_object_get(deploy));
+    json_object_object_add(o, "signature", signature_json(s));
+    json_object_object_add(o, "plans", plans_json(model));
+    code = cli_json(args, o);
+  } else {
+    cli_print_deploy(deploy);
+    cli_signature_text(ait_signature_state_name(s.state), s.key_name, s.fingerprint, line);
+    printf("\n%s\n", line);
+  }
+  json_object_put(manifest);
+  return code;
+}
+
 int cli_cmd_report(const cli_args *args) {
   ait_model *model = NULL;
   cli_load load;
@@ -348,11 +372,7 @@ int cli_cmd_report(const cli_args *args) {
   cli_load_close(&load);
   if (status != AIT_OK) return cli_fail(status);
   struct json_object *tuning = cli_model_report(model);
-  int code;
-  if (!tuning)
-    code = cli_fail(
-        ait_error_hint(ait_error(AIT_CODE_NOT_FOUND, "'%s' holds no tuning report", args->positional[0]), "'ait tune' writes one"));
-  else code = report_of(args, model, tuning);
+  int code = tuning ? report_of(args, model, tuning) : report_deploy(args, model);
   json_object_put(tuning);
   ait_model_release(model);
   return code;

@@ -16,4 +16,7 @@ struct json_object *cli_document(ait_status status, char *text, int *out_code);
 /* cmd_tune.c: the tuning report of the plan that runs, else of the best one in the file; put by the caller. NULL: there is none. */
 struct json_object *cli_model_report(const ait_model *model);
 
+/* cmd_deploy.c: precision, proof and perplexity of a language model, as rows; what is not there is left out. */
+void cli_print_deploy(struct json_object *evidence);
+
 #endif

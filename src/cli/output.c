@@ -103,6 +103,15 @@ ait_status cli_read_all(FILE *f, const char *path, const char *what, size_t limi
   return AIT_OK;
 }
 
+ait_status cli_read_text(const char *path, char **out, size_t *out_size) {
+  FILE *f = fopen(path, "rb");
+  if (!f) return ait_error(AIT_CODE_IO, "cannot open '%s'", path);
+  ait_status status = cli_read_all(f, path, "a text", (size_t)1 << 30, out, out_size);
+  bool failed = ferror(f) != 0;
+  fclose(f);
+  return status == AIT_OK && failed ? ait_error(AIT_CODE_IO, "cannot read '%s'", path) : status;
+}
+
 int cli_json(const cli_args *args, struct json_object *object) {
   const char *path = cli_option(args, "json");
   const char *text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);

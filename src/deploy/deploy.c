@@ -11,8 +11,7 @@ void ait_deploy_options_init(ait_deploy_options *options) {
   *options = (ait_deploy_options){.struct_size = sizeof *options, .allocator = ait_allocator_default()};
 }
 
-static void tell(dep_work *w, const char *format, ...) AIT_PRINTF(2, 3);
-static void tell(dep_work *w, const char *format, ...) {
+void dep_tell(const dep_work *w, const char *format, ...) {
   char line[512];
   va_list list;
   if (!w->options->note) return;
@@ -70,7 +69,7 @@ static ait_status settle_input(dep_work *w, size_t i, uint32_t *out) {
   }
   if (!contains(in->name, "mask"))
     return ait_error(AIT_CODE_UNSUPPORTED, "input '%s' is neither token ids, nor positions, nor a mask of tokens", in->name);
-  tell(w, "input '%s' is taken as all ones: sequences have no padding", in->name);
+  dep_tell(w, "input '%s' is taken as all ones: sequences have no padding", in->name);
   return AIT_EMIT(&r, out, "full", ait_arg_list(shape, 2), v->dtype == AIT_BOOL ? ait_arg_bool(true) : ait_arg_int(1),
                   ait_arg_dtype(v->dtype));
 }
@@ -247,7 +246,7 @@ static ait_status cache(dep_work *w) {
   AIT_TRY(check_labels(w));
   if (!w->options->max_seq && !w->told) {
     AIT_TRY(dep_reach(w, &w->max_seq));
-    tell(w, "sequences of up to %lld tokens: nothing says how long they may be (--max-seq)", (long long)w->max_seq);
+    dep_tell(w, "sequences of up to %lld tokens: nothing says how long they may be (--max-seq)", (long long)w->max_seq);
   }
   AIT_TRY(dep_place_tables(w));
   AIT_TRY(run_passes(w, TIDY));
@@ -259,8 +258,8 @@ static ait_status cache(dep_work *w) {
 
 /* Without caches: one whole sequence, whose positions are what the model makes of them itself. */
 static ait_status run_whole(dep_work *w, ait_graph *plain, ait_status why) {
-  tell(w, "not cached: %s", ait_status_message(why));
-  tell(w, "every step computes the whole sequence: a text of n tokens costs about n / 2 times what it would with caches");
+  dep_tell(w, "not cached: %s", ait_status_message(why));
+  dep_tell(w, "every step computes the whole sequence: a text of n tokens costs about n / 2 times what it would with caches");
   ait_status_free(why);
   ait_graph_destroy(w->g);
   w->g = plain;
@@ -284,6 +283,7 @@ static ait_status cache_or_not(dep_work *w) {
 static ait_status deploy(dep_work *w, dep_source *source, const char *out_path, char **out_json) {
   ait_graph *original = NULL;
   ait_status status = AIT_OK;
+  AIT_GOTO(dep_reduce_check(w->options));
   AIT_GOTO(dep_open(w->a, w->options, source, &w->g));
   AIT_GOTO(ait_graph_check_operators(w->g));
   AIT_GOTO(run_passes(w, LOWER));

@@ -105,6 +105,9 @@ ait_status dep_source_open(ait_allocator a, const char *path, dep_source *out) A
 void dep_source_close(dep_source *source);
 ait_status dep_read_text(dep_source *source, const char *path, const char **out, size_t *out_size) AIT_MUST_USE;
 
+/* deploy.c: a line for options->note. */
+void dep_tell(const dep_work *w, const char *format, ...) AIT_PRINTF(2, 3);
+
 /* seal.c: the plan, the section llm.json, the file. `original` is the lowered graph as it was, for the proof; NULL: none. */
 ait_status dep_seal(dep_work *w, const dep_source *source, const ait_graph *original, const char *path, char **out_json) AIT_MUST_USE;
 /* check.c: the cached model beside the original graph: whole prompts, token by token, in odd pieces. Worst differences of logits, relative
@@ -167,6 +170,8 @@ ait_status dep_prove(dep_work *w, uint32_t old_value, uint32_t new_value, const 
                      int64_t extra_length, bool *out_equal) AIT_MUST_USE;
 /* reduce.c: fewer bits for weights, keys and values, as the options say. *out_any false: they say nothing. Errors: invalid-argument. */
 ait_status dep_reduce(dep_work *w, bool *out_any) AIT_MUST_USE;
+/* Names of precisions, before any work. Errors: invalid-argument. */
+ait_status dep_reduce_check(const ait_deploy_options *options) AIT_MUST_USE;
 /* head.c */
 ait_status dep_select_rows(dep_work *w) AIT_MUST_USE;
 

@@ -13,15 +13,36 @@ static ait_status read_bits(const char *option, const char *text, ait_weight_bit
   return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "%s '%s' is not known", option, text), "bf16, int8, int4 or keep");
 }
 
-static ait_status reduce_weights(dep_work *w, bool *any) {
-  const ait_deploy_options *o = w->options;
-  ait_quantise_options q = {.group = o->group};
-  bool changed = false;
-  AIT_TRY(read_bits("--quantize", o->quantize, AIT_WEIGHTS_KEEP, &q.linear));
-  AIT_TRY(read_bits("--embedding", o->embedding, AIT_WEIGHTS_KEEP, &q.embedding));
-  AIT_TRY(read_bits("--head", o->head, q.linear, &q.head));
+static ait_status read_weights(const ait_deploy_options *o, ait_quantise_options *q) {
+  *q = (ait_quantise_options){.group = o->group};
+  AIT_TRY(read_bits("--quantize", o->quantize, AIT_WEIGHTS_KEEP, &q->linear));
+  AIT_TRY(read_bits("--embedding", o->embedding, AIT_WEIGHTS_KEEP, &q->embedding));
+  AIT_TRY(read_bits("--head", o->head, q->linear, &q->head));
   if (o->group && o->group != 32 && o->group != 64 && o->group != 128)
     return ait_error(AIT_CODE_INVALID_ARGUMENT, "groups of %lld weights: 32, 64 or 128 are possible", (long long)o->group);
+  return AIT_OK;
+}
+
+static ait_status read_pools(const ait_deploy_options *o, ait_dtype *out) {
+  const char *text = o->kv_dtype;
+  *out = AIT_F32;
+  if (!text || !strcmp(text, "float32")) return AIT_OK;
+  if (!strcmp(text, "bfloat16") || !strcmp(text, "bf16")) return *out = AIT_BF16, AIT_OK;
+  if (!strcmp(text, "int8")) return *out = AIT_I8, AIT_OK;
+  return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "--kv-dtype '%s' is not known", text), "float32, bfloat16 or int8");
+}
+
+ait_status dep_reduce_check(const ait_deploy_options *options) {
+  ait_quantise_options weights;
+  ait_dtype pools;
+  AIT_TRY(read_weights(options, &weights));
+  return read_pools(options, &pools);
+}
+
+static ait_status reduce_weights(dep_work *w, bool *any) {
+  ait_quantise_options q;
+  bool changed = false;
+  AIT_TRY(read_weights(w->options, &q));
   if (!q.linear && !q.embedding && !q.head) return AIT_OK;
   *any = true;
   AIT_TRY(ait_graph_quantise(w->g, &w->context, &q, &changed));
@@ -55,12 +76,9 @@ static ait_status add_scales(dep_work *w, uint32_t pool, ait_arg *out) {
 }
 
 static ait_status reduce_pools(dep_work *w, bool *any) {
-  const char *text = w->options->kv_dtype;
-  ait_dtype dtype = AIT_F32;
-  if (!text || !strcmp(text, "float32")) return AIT_OK;
-  if (!strcmp(text, "bfloat16") || !strcmp(text, "bf16")) dtype = AIT_BF16;
-  else if (!strcmp(text, "int8")) dtype = AIT_I8;
-  else return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "--kv-dtype '%s' is not known", text), "float32, bfloat16 or int8");
+  ait_dtype dtype;
+  AIT_TRY(read_pools(w->options, &dtype));
+  if (dtype == AIT_F32) return AIT_OK;
   *any = true;
   for (ait_node *n = w->g->first; n; n = n->next) {
     if (strcmp(n->op->name, "cached_attention")) continue;

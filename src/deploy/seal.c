@@ -1,6 +1,7 @@
 /* The cached graph as a plan and a file. */
 #include "artifact/artifact.h"
 #include "deploy/internal.h"
+#include "llm/evaluate.h"
 #include "runtime/runtime.h"
 #include "tune/tune.h"
 #include <stdio.h>
@@ -12,7 +13,10 @@ typedef struct seal {
   ait_plan plan;
   ait_weight_store *weights; /* those that the graph reads */
   ait_text section;          /* llm.json */
+  ait_text evidence;         /* of the manifest */
   dep_check check, reduced;  /* before, and with fewer bits */
+  ait_perplexity before, after;
+  ait_tokenizer *tokenizer; /* for the text; NULL: none is given */
   bool checked, is_reduced;
   int64_t vocab;
 } seal;
@@ -89,6 +93,47 @@ static void put_check(ait_text *t, const char *key, const dep_check *c) {
   ait_text_printf(t, "}");
 }
 
+static void put_perplexity(ait_text *t, const char *key, const ait_perplexity *p) {
+  ait_text_printf(t, ",\"%s\":{\"perplexity\":", key);
+  ait_text_json_double(t, p->perplexity);
+  ait_text_printf(t, ",\"bits_per_byte\":");
+  ait_text_json_double(t, p->bits_per_byte);
+  ait_text_printf(t, ",\"nll\":");
+  ait_text_json_double(t, p->nll);
+  ait_text_printf(t, "}");
+}
+
+/* Each member with a comma in front. */
+static void put_evidence(const seal *s, ait_text *t) {
+  const ait_deploy_options *o = s->w->options;
+  const struct {
+    const char *key, *value;
+  } words[] = {{"quantize", o->quantize ? o->quantize : "keep"},
+               {"embedding", o->embedding ? o->embedding : "keep"},
+               {"head", o->head ? o->head : o->quantize ? o->quantize : "keep"},
+               {"kv_dtype", o->kv_dtype ? o->kv_dtype : "float32"}};
+  ait_text_printf(t, ",\"precision\":{\"group\":%lld", (long long)(o->group ? o->group : 32));
+  for (size_t i = 0; i < AIT_COUNT(words); ++i) ait_text_printf(t, ",\"%s\":\"%s\"", words[i].key, words[i].value);
+  ait_text_printf(t, "}");
+  if (s->checked) put_check(t, "proof", &s->check);
+  if (s->checked && s->is_reduced) put_check(t, "reduced", &s->reduced);
+  if (s->before.tokens == 0) return;
+  ait_text_printf(t, ",\"perplexity\":{\"text_bytes\":%zu,\"tokens\":%lld,\"windows\":%lld", o->eval_size, (long long)s->before.tokens,
+                  (long long)s->before.windows);
+  put_perplexity(t, "float32", &s->before);
+  if (s->after.tokens > 0) put_perplexity(t, "reduced", &s->after);
+  ait_text_printf(t, "}");
+}
+
+static ait_status write_evidence(seal *s) {
+  s->evidence.length = 0;
+  put_evidence(s, &s->evidence);
+  ait_text_printf(&s->evidence, "}");
+  if (s->evidence.failed) return AIT_OOM();
+  s->evidence.data[0] = '{'; /* in place of the first comma */
+  return AIT_OK;
+}
+
 static ait_status write_section(seal *s) {
   ait_text *t = &s->section;
   const dep_source *source = s->source;
@@ -99,8 +144,7 @@ static ait_status write_section(seal *s) {
   for (uint32_t i = 0; i < source->stop_count; ++i) ait_text_printf(t, "%s%lld", i ? "," : "", (long long)source->stops[i]);
   ait_text_printf(t, "],\"cached\":%s", s->w->uncached ? "false" : "true");
   put_states(s->w, t);
-  if (s->checked) put_check(t, "proof", &s->check);
-  if (s->checked && s->is_reduced) put_check(t, "reduced", &s->reduced);
+  put_evidence(s, t);
   ait_text_printf(t, "}\n");
   return t->failed ? AIT_OOM() : AIT_OK;
 }
@@ -113,7 +157,8 @@ static const void *find_section(void *owner, const char *name, size_t *out_size)
   return s->section.data;
 }
 
-static ait_status compare(seal *s, const ait_graph *original, dep_check *out) {
+/* The plan as a model, as if it had been loaded from the file. */
+static ait_status open_plan(seal *s, ait_model **model, ait_lm **lm) {
   ait_model_parts parts = {.allocator = s->w->a,
                            .portable = s->region,
                            .weights = ait_weight_store_provider(s->weights),
@@ -124,14 +169,30 @@ static ait_status compare(seal *s, const ait_graph *original, dep_check *out) {
                            .code_allowed = true,
                            .owner = s,
                            .entry = find_section};
-  ait_model *model;
-  ait_lm *lm = NULL;
-  AIT_TRY(ait_model_build(&parts, &model));
-  ait_status status = ait_lm_create(s->w->a, model, &lm);
+  *lm = NULL;
+  AIT_TRY(ait_model_build(&parts, model));
+  return ait_lm_create(s->w->a, *model, lm);
+}
+
+static ait_status compare(seal *s, const ait_graph *original, dep_check *out) {
+  ait_model *model = NULL;
+  ait_lm *lm;
+  ait_status status = open_plan(s, &model, &lm);
   if (!status) status = dep_compare(original, lm, s->w->a, out);
   ait_lm_destroy(lm);
   ait_model_release(model);
   return status;
+}
+
+static ait_status measure(seal *s, ait_perplexity *out) {
+  const ait_deploy_options *o = s->w->options;
+  lm_evaluation what = {.tokenizer = s->tokenizer, .text = o->eval_text, .size = o->eval_size};
+  ait_model *model = NULL;
+  ait_status status = open_plan(s, &model, &what.lm);
+  if (!status) status = lm_perplexity(&what, out);
+  ait_lm_destroy(what.lm);
+  ait_model_release(model);
+  return ait_error_context(status, "perplexity of the text");
 }
 
 static ait_status prove(seal *s, const ait_graph *original) {
@@ -157,6 +218,7 @@ static ait_status write_file(seal *s, const char *path) {
                                   .weights = s->weights,
                                   .plans = &s->plan,
                                   .plan_count = 1,
+                                  .deploy_json = s->evidence.data,
                                   .producer = s->w->g->producer,
                                   .model_name = s->w->g->name,
                                   .extras = extras,
@@ -200,23 +262,45 @@ static ait_status run(seal *s, const ait_graph *original, const char *path, char
   const ait_graph *g = s->w->g;
   const ait_value_info *logits = &g->values[g->outputs[0].arg.as.value];
   if (!ait_dim_is_const(g, logits->shape[1], &s->vocab)) return ait_error(AIT_CODE_UNSUPPORTED, "the vocabulary's size is not fixed");
-  if (original) {
-    AIT_TRY(make_plan(s));
-    AIT_TRY(prove(s, original));
-  }
+  bool evaluates = s->w->options->eval_text != NULL, first = original || evaluates;
+  if (first) AIT_TRY(make_plan(s));
+  if (original) AIT_TRY(prove(s, original));
+  if (evaluates) AIT_TRY(measure(s, &s->before));
+  if (evaluates) dep_tell(s->w, "perplexity %.4f in float32, over %lld tokens", s->before.perplexity, (long long)s->before.tokens);
   AIT_TRY(dep_reduce(s->w, &s->is_reduced));
-  if (!original || s->is_reduced) AIT_TRY(make_plan(s));
+  if (!first || s->is_reduced) AIT_TRY(make_plan(s));
   if (original && s->is_reduced) AIT_TRY(compare(s, original, &s->reduced));
+  if (evaluates && s->is_reduced) AIT_TRY(measure(s, &s->after));
+  if (evaluates && s->is_reduced)
+    dep_tell(s->w, "perplexity %.4f with fewer bits: %+.3f %%", s->after.perplexity,
+             100 * (s->after.perplexity / s->before.perplexity - 1));
   AIT_TRY(write_section(s));
+  AIT_TRY(write_evidence(s));
   AIT_TRY(write_file(s, path));
   return report(s, out_json);
+}
+
+/* Said before the work: what the text needs. */
+static ait_status open_text(seal *s) {
+  if (!s->w->options->eval_text) return AIT_OK;
+  if (s->w->uncached)
+    return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "perplexity of a model without caches"), "without --allow-unmatched, or without --eval");
+  for (uint32_t i = 0; i < s->source->file_count; ++i)
+    if (!strcmp(s->source->files[i].name, "tokenizer.json"))
+      return ait_tokenizer_parse(s->w->a, s->source->files[i].text, s->source->files[i].size, &s->tokenizer);
+  return ait_error_hint(ait_error(AIT_CODE_INVALID_ARGUMENT, "a text to evaluate, but no tokenizer.json beside the model"),
+                        "a folder of python -m ait.export_lm with the tokenizer's files");
 }
 
 ait_status dep_seal(dep_work *w, const dep_source *source, const ait_graph *original, const char *path, char **out_json) {
   seal s = {.w = w, .source = source, .plan = {.allocator = w->a}};
   ait_text_init(&s.section, w->a);
-  ait_status status = run(&s, original, path, out_json);
+  ait_text_init(&s.evidence, w->a);
+  ait_status status = open_text(&s);
+  if (!status) status = run(&s, original, path, out_json);
+  ait_tokenizer_destroy(s.tokenizer);
   ait_text_deinit(&s.section);
+  ait_text_deinit(&s.evidence);
   drop_plan(&s);
   return status;
 }

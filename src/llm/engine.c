@@ -241,7 +241,10 @@ ait_status ait_engine_submit(ait_engine *e, const ait_request *request, uint64_t
 void ait_engine_cancel(ait_engine *e, uint64_t id) {
   pthread_mutex_lock(&e->lock);
   for (lm_request *r = e->requests; r; r = r->next)
-    if (r->id == id) r->cancelled = e->any_cancelled = true;
+    if (r->id == id) {
+      atomic_store(&r->cancelled, true);
+      e->any_cancelled = true;
+    }
   pthread_mutex_unlock(&e->lock);
 }
 
@@ -259,7 +262,7 @@ static bool take_inbox(ait_engine *e) {
     e->inbox_end = &e->inbox;
   }
   for (lm_request *r = cancelled ? e->requests : NULL; r; r = r->next)
-    for (int32_t i = 0; r->cancelled && i < e->lane_count; ++i)
+    for (int32_t i = 0; atomic_load(&r->cancelled) && i < e->lane_count; ++i)
       if (e->lanes[i].request == r && e->lanes[i].finish == AIT_FINISH_NONE) e->lanes[i].finish = AIT_FINISH_CANCELLED;
   pthread_mutex_unlock(&e->lock);
   return cancelled;
@@ -270,7 +273,7 @@ static void end_waiting(ait_engine *e, bool all, ait_finish finish, const char *
   lm_waiting **at = &e->queue;
   while (*at) {
     lm_waiting *w = *at;
-    if (!all && !w->request->cancelled) {
+    if (!all && !atomic_load(&w->request->cancelled)) {
       at = &w->next;
       continue;
     }

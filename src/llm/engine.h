@@ -11,6 +11,7 @@
 #include "llm/stops.h"
 #include <ait/llm.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* What the engine runs: a context of step.h, or a made-up model in tests. */
 typedef struct lm_model {
@@ -29,7 +30,7 @@ typedef struct lm_request {
   ait_request options;             /* pointers into this allocation */
   size_t bytes;                    /* of this allocation */
   uint32_t users;
-  bool cancelled;
+  atomic_bool cancelled; /* by any thread */
   lm_stops **stops; /* one for each answer; NULL: no stop strings */
 } lm_request;
 

@@ -1,11 +1,12 @@
 /* Perplexity of a text. */
+#include "llm/evaluate.h"
 #include "llm/engine.h"
 #include <math.h>
 
 enum { CHUNK = 64 }; /* tokens of a step, and rows of logits: a whole window's would be hundreds of megabytes */
 
 typedef struct evaluation {
-  ait_llm *llm;
+  const lm_evaluation *what;
   const ait_lm_info *info;
   ait_lm_context *context;
   int32_t *pages; /* 0, 1, 2 … */
@@ -40,57 +41,66 @@ static ait_status run_window(evaluation *v, const int32_t *tokens, int64_t count
   return AIT_OK;
 }
 
-static ait_status run_windows(evaluation *v, const ait_token_list *tokens, int64_t window,
-                              void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx, ait_perplexity *out) {
+static ait_status run_windows(evaluation *v, const ait_token_list *tokens, int64_t window, ait_perplexity *out) {
   int64_t total = (int64_t)tokens->count;
   for (int64_t at = 0; at < total; at += window) {
-    if (progress) progress(ctx, at, total);
+    if (v->what->progress) v->what->progress(v->what->ctx, at, total);
     AIT_TRY(run_window(v, tokens->ids + at, total - at < window ? total - at : window, out));
   }
   return AIT_OK;
 }
 
-static ait_status open_evaluation(evaluation *v, ait_llm *llm, int64_t window, int32_t threads) {
+static ait_status open_evaluation(evaluation *v, int64_t window) {
   ait_allocator a = ait_allocator_default();
   int64_t length = window + 1, page = v->info->page_size > 0 ? v->info->page_size : length;
   ait_lm_context_options o = {
-      .allocator = a, .threads = threads, .max_tokens = CHUNK, .max_sequences = 1, .max_rows = CHUNK, .max_seq = length};
+      .allocator = a, .threads = v->what->threads, .max_tokens = CHUNK, .max_sequences = 1, .max_rows = CHUNK, .max_seq = length};
   v->page_count = (int32_t)((length + page - 1) / page);
   v->pages = ait_alloc(a, (size_t)v->page_count * sizeof *v->pages, 16);
   v->logits = ait_alloc(a, CHUNK * (size_t)v->info->vocab * sizeof *v->logits, 64);
   if (!v->pages || !v->logits) return AIT_OOM();
   for (int32_t i = 0; i < v->page_count; ++i) v->pages[i] = i;
-  return ait_lm_context_create(lm_of(llm), &o, &v->context);
+  return ait_lm_context_create(v->what->lm, &o, &v->context);
 }
 
-static ait_status evaluate(evaluation *v, ait_llm *llm, const ait_token_list *tokens, int64_t window, int32_t threads,
-                           void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx, ait_perplexity *out) {
-  int64_t most = v->info->max_seq - 1;
-  if (window <= 0) window = 511;
+static ait_status evaluate(evaluation *v, const ait_token_list *tokens, ait_perplexity *out) {
+  int64_t most = v->info->max_seq - 1, window = v->what->window > 0 ? v->what->window : 511;
   if (window > most) window = most;
   if (!v->info->cached)
     return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "the model was deployed without caches"), "ait deploy without --allow-unmatched");
-  AIT_TRY(open_evaluation(v, llm, window, threads));
-  return run_windows(v, tokens, window, progress, ctx, out);
+  AIT_TRY(open_evaluation(v, window));
+  return run_windows(v, tokens, window, out);
 }
 
-ait_status ait_llm_perplexity(ait_llm *llm, const char *text, size_t size, int64_t window, int32_t threads,
-                              void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx, ait_perplexity *out) {
+ait_status lm_perplexity(const lm_evaluation *what, ait_perplexity *out) {
   ait_allocator a = ait_allocator_default();
   ait_token_list tokens = {.allocator = a};
-  evaluation v = {.llm = llm, .info = ait_lm_describe(lm_of(llm))};
+  evaluation v = {.what = what, .info = ait_lm_describe(what->lm)};
   *out = (ait_perplexity){0};
   double start = ait_clock_seconds();
-  if (!ait_llm_tokenizer(llm)) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the file has no tokenizer");
-  ait_status status = ait_tokenizer_encode(ait_llm_tokenizer(llm), text, size, 0, &tokens);
+  if (!what->tokenizer) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the file has no tokenizer");
+  ait_status status = ait_tokenizer_encode(what->tokenizer, what->text, what->size, 0, &tokens);
   if (status == AIT_OK && tokens.count < 2) status = ait_error(AIT_CODE_INVALID_ARGUMENT, "the text has %zu tokens", tokens.count);
-  if (status == AIT_OK) status = evaluate(&v, llm, &tokens, window, threads, progress, ctx, out);
+  if (status == AIT_OK) status = evaluate(&v, &tokens, out);
   out->perplexity = out->tokens > 0 ? exp(out->nll / (double)out->tokens) : 0;
-  out->bits_per_byte = out->nll / log(2) / (double)size;
+  out->bits_per_byte = out->nll / log(2) / (double)what->size;
   out->seconds = ait_clock_seconds() - start;
   ait_token_list_deinit(&tokens);
   ait_lm_context_destroy(v.context);
   ait_free(a, v.pages, (size_t)v.page_count * sizeof *v.pages);
   ait_free(a, v.logits, CHUNK * (size_t)v.info->vocab * sizeof *v.logits);
   return status;
+}
+
+ait_status ait_llm_perplexity(ait_llm *llm, const char *text, size_t size, int64_t window, int32_t threads,
+                              void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx, ait_perplexity *out) {
+  const lm_evaluation what = {.lm = lm_of(llm),
+                              .tokenizer = ait_llm_tokenizer(llm),
+                              .text = text,
+                              .size = size,
+                              .window = window,
+                              .threads = threads,
+                              .progress = progress,
+                              .ctx = ctx};
+  return lm_perplexity(&what, out);
 }

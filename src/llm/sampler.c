@@ -74,8 +74,8 @@ static const float *processed(lm_sampler *s, const ait_sampling *p, const float 
                               int32_t count) {
   if (!changes_logits(p)) return logits;
   memcpy(s->logits, logits, (size_t)s->vocab * sizeof *logits);
-  penalise(s, p, tokens, prompt, count);
   for (size_t i = 0; i < p->bias_count; ++i) s->logits[p->bias_tokens[i]] += p->bias[i];
+  penalise(s, p, tokens, prompt, count);
   return s->logits;
 }
 

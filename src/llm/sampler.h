@@ -1,4 +1,4 @@
-/* From logits to a token: penalties and bias, temperature, top-k, top-p, min-p, one draw. In the order, and with the meaning, of the
+/* From logits to a token: bias and penalties, temperature, top-k, top-p, min-p, one draw. In the order, and with the meaning, of the
  * processors and warpers of transformers; presence and frequency penalties as OpenAI's API defines them (over the answer).
  *
  * A draw is a function of (seed, position, stream) and the probabilities alone: Philox-4x32-10, one number in [0, 1). */
@@ -17,7 +17,7 @@ typedef struct lm_candidate {
 typedef struct lm_sampler {
   ait_allocator allocator;
   int64_t vocab;
-  float *logits;            /* [vocab], after penalties and bias */
+  float *logits;            /* [vocab], after bias and penalties */
   int32_t *marks;           /* [vocab] zeros between calls: times that a token stands in the history */
   lm_candidate *candidates; /* [vocab]; after lm_sampler_prepare the count first have probabilities, falling; they sum to 1 */
   int64_t count;

@@ -1,8 +1,9 @@
 /* Speculation: tokens are proposed, computed in one step, and kept as far as the model would have drawn them itself.
  *
- * Greedy: a proposal stays when it is the largest logit, so answers are those without speculation. Sampled: rejection sampling (Leviathan
- * et al., "Fast inference from transformers via speculative decoding", 2023): a proposal x drawn from q stays with probability
- * min(1, p(x) / q(x)), else the token is drawn from max(p - q, 0), normalised. A proposal from the text itself has q(x) = 1. */
+ * Where the proposal is no draw (greedy, or from the text itself) the token is drawn as without speculation, and the proposal stays when it
+ * is that token: answers are those without speculation, token for token, and no rule keeps proposals more often. A proposal x that a draft
+ * model drew from q stays by rejection sampling (Leviathan et al., "Fast inference from transformers via speculative decoding", 2023): with
+ * probability min(1, p(x) / q(x)), else the token is drawn from max(p - q, 0), normalised: equal in distribution. */
 #include "llm/engine.h"
 
 static bool decodes(const lm_lane *l) { return l->request && l->finish == AIT_FINISH_NONE && l->started && l->count - l->past == 1; }
@@ -126,14 +127,14 @@ ait_status lm_propose(ait_engine *e) {
 }
 
 /* ---- verification --------------------------------------------------------------------------------------------------------------------*/
-/* A draw from max(p - q, 0), p being what the sampler holds; q(x) = 1 for the proposal alone where q is NULL. */
-static int32_t draw_residual(ait_engine *e, int32_t proposed, const float *q, double uniform) {
+/* A draw from max(p - q, 0), p being what the sampler holds. */
+static int32_t draw_residual(ait_engine *e, const float *q, double uniform) {
   lm_sampler *s = &e->sampler;
   double total = 0, sum = 0;
   int32_t last = s->candidates[0].token;
   for (int64_t i = 0; i < s->count; ++i) {
     lm_candidate *c = &s->candidates[i];
-    float minus = q ? q[c->token] : c->token == proposed ? 1.0f : 0.0f;
+    float minus = q[c->token];
     c->weight = c->weight > minus ? c->weight - minus : 0;
     total += (double)c->weight;
   }
@@ -148,22 +149,19 @@ static int32_t draw_residual(ait_engine *e, int32_t proposed, const float *q, do
 /* The token behind row i of the lane; *kept: it is the proposal. */
 static bool judge(ait_engine *e, const lm_lane *l, int32_t i, const float *logits, int32_t *out, bool *kept) {
   const ait_sampling *s = &l->request->options.sampling;
-  bool proposed = i < l->logit_rows - 1;
-  *kept = false;
-  if (s->temperature == 0 || !proposed) {
+  bool proposed = i < l->logit_rows - 1, drawn = e->options.speculation == AIT_SPECULATE_DRAFT && s->temperature > 0;
+  if (!proposed || !drawn) {
     if (!lm_draw(e, l, logits, out)) return false;
     *kept = proposed && *out == l->draft[i];
     return true;
   }
   if (!lm_sampler_prepare(&e->sampler, s, logits, l->tokens, l->prompt, l->count)) return false;
-  const float *q = NULL;
-  if (e->options.speculation == AIT_SPECULATE_DRAFT)
-    q = e->draft.probabilities +
-        ((size_t)(l - e->lanes) * (size_t)e->options.draft_tokens + (size_t)i) * (size_t)e->draft.model.info->vocab;
-  double p = (double)lm_sampler_probability(&e->sampler, l->draft[i]), of = q ? (double)q[l->draft[i]] : 1;
+  size_t at = (size_t)(l - e->lanes) * (size_t)e->options.draft_tokens + (size_t)i;
+  const float *q = e->draft.probabilities + at * (size_t)e->draft.model.info->vocab;
+  double p = (double)lm_sampler_probability(&e->sampler, l->draft[i]), of = (double)q[l->draft[i]];
   uint64_t seed = s->seed + l->choice, position = (uint64_t)l->count;
   *kept = lm_uniform(seed, position, 1) * of < p;
-  *out = *kept ? l->draft[i] : draw_residual(e, l->draft[i], q, lm_uniform(seed, position, 0));
+  *out = *kept ? l->draft[i] : draw_residual(e, q, lm_uniform(seed, position, 0));
   return true;
 }
 

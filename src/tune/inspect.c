@@ -362,8 +362,11 @@ static ait_status put_sealed(ait_text *t, bool *first, const char *path, const a
   if (s.state != AIT_SIGNATURE_UNSIGNED) ait_put_string(t, &inner, "fingerprint", s.fingerprint);
   ait_text_printf(t, "}");
   put_buckets(t, first, artifact);
+  const char *deploy;
+  ait_status status = ait_artifact_deploy(artifact, &deploy);
+  if (deploy) ait_put_key(t, first, "deploy"), ait_text_printf(t, "%s", deploy);
   ait_artifact_release(artifact);
-  return AIT_OK;
+  return status;
 }
 
 static ait_status put_survey(ait_text *t, const char *path, const ait_graph *raw, const survey *s, const ait_load_options *load,

@@ -216,6 +216,7 @@ ait_status ait_seal(const ait_trial_context *x, const ait_candidates *list, cons
   content.weights = weights;
   content.call_json = x->options->call_json;
   if (base && !content.call_json) AIT_GOTO(ait_artifact_call(base, &content.call_json));
+  if (base) AIT_GOTO(ait_artifact_deploy(base, &content.deploy_json));
   content.producer = base ? ait_artifact_producer(base) : x->raw->producer;
   content.model_name = base ? ait_artifact_model_name(base) : x->raw->name;
   content.extras = s.extras;

@@ -1,6 +1,7 @@
 """Small exported language models for the tests, and the sweep over all kinds that docs/models.md shows.
 
 python make.py fixtures OUT                    the files of tests/data/llm
+python make.py goldens OUT                     only NAME.golden.npz there, what transformers gives (and models that are missing)
 python make.py sweep AIT FOLDER [-o PAGE.md]   every kind: export, answers as transformers gives them, caches, proof
 """
 
@@ -16,10 +17,11 @@ import torch
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python", "ait"))
 import export_lm  # noqa: E402
+import goldens  # noqa: E402
 import shapes  # noqa: E402
 from kinds import KINDS  # noqa: E402
 
-FIXTURES = ("llama", "gemma3", "gpt2", "falcon_new", "gpt_oss", "mixtral", "bamba")
+FIXTURES = ("llama", "gemma3", "gpt2", "falcon_new", "gpt_oss", "mixtral", "mamba2", "bamba")
 
 
 def save(program, path):
@@ -81,11 +83,23 @@ def fixtures(out):
             save(program, os.path.join(out, f"{name}.pt2"))
             lines.append(f"{name}\t{'cached' if good else why}")
     for name in FIXTURES:
-        model, _ = any_attention(name)
-        save(export_lm.export_program(model), os.path.join(out, f"{name}.pt2"))
+        save(export_lm.export_program(any_attention(name)[0]), os.path.join(out, f"{name}.pt2"))
         lines.append(f"{name}\tcached")
+    fixture_goldens(out)
     with open(os.path.join(out, "models.tsv"), "w") as f:
         f.write("".join(line + "\n" for line in lines))
+
+
+def fixture_goldens(out):
+    for name in FIXTURES:
+        model, _ = any_attention(name)
+        if not os.path.exists(os.path.join(out, f"{name}.pt2")):
+            save(export_lm.export_program(model), os.path.join(out, f"{name}.pt2"))
+        ids = torch.randint(3, 128, (2, 37), generator=torch.Generator().manual_seed(4))
+        with torch.no_grad():
+            logits, bound = goldens.reference(model, ids)
+            items = goldens.random_items(model, 128, (1, 5, 16, 33, 60), 24, 50 * bound)
+        goldens.write(os.path.join(out, f"{name}.golden.npz"), ids, logits, bound, items)
 
 
 def run(command):
@@ -186,6 +200,8 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     fixture = commands.add_parser("fixtures")
     fixture.add_argument("out")
+    golden = commands.add_parser("goldens")
+    golden.add_argument("out")
     all_kinds = commands.add_parser("sweep")
     all_kinds.add_argument("ait")
     all_kinds.add_argument("folder")
@@ -195,6 +211,9 @@ def main():
     args = parser.parse_args()
     if args.command == "fixtures":
         fixtures(args.out)
+        return 0
+    if args.command == "goldens":
+        fixture_goldens(args.out)
         return 0
     only = [n for n in args.only.split(",") if n]
     return 1 if sweep(args.ait, args.folder, args.output, only, args.every) else 0
