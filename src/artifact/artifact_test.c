@@ -189,11 +189,14 @@ static void test_equal_bytes(void **state) {
   ait_artifact *f;
   ok(ait_artifact_open(heap(), FILE_A, NULL, &f));
   ait_plan plans[3] = {*ait_artifact_plan(f, 2), *ait_artifact_plan(f, 0), *ait_artifact_plan(f, 1)};
+  const char *deploy;
+  ok(ait_artifact_deploy(f, &deploy));
   ait_artifact_content content = {.portable = ait_artifact_region(f),
                                   .weights = ait_artifact_weights(f),
                                   .plans = plans,
                                   .plan_count = 3,
                                   .report_json = "[1]",
+                                  .deploy_json = deploy,
                                   .producer = ait_artifact_producer(f),
                                   .model_name = ait_artifact_model_name(f)};
   ok(ait_artifact_write(heap(), FILE_B, &content));

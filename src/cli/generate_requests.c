@@ -135,7 +135,11 @@ static ait_status read_bias(struct json_object *o, gen_job *job) {
   job->bias = calloc(n + 1, sizeof *job->bias);
   if (!job->bias_tokens || !job->bias) return ait_error(AIT_CODE_OUT_OF_MEMORY, "out of memory");
   json_object_object_foreach(v, key, value) {
-    job->bias_tokens[i] = (int32_t)strtol(key, NULL, 10);
+    char *end;
+    long token = strtol(key, &end, 10);
+    bool number = json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
+    if (end == key || *end || token < 0 || token > INT32_MAX || !number) return wrong("logit_bias", "an object from token ids to numbers");
+    job->bias_tokens[i] = (int32_t)token;
     job->bias[i++] = (float)json_object_get_double(value);
   }
   job->request.sampling.bias_tokens = job->bias_tokens;

@@ -110,7 +110,9 @@ static void put_evidence(const seal *s, ait_text *t) {
     const char *key, *value;
   } words[] = {{"quantize", o->quantize ? o->quantize : "keep"},
                {"embedding", o->embedding ? o->embedding : "keep"},
-               {"head", o->head ? o->head : o->quantize ? o->quantize : "keep"},
+               {"head", o->head       ? o->head
+                        : o->quantize ? o->quantize
+                                      : "keep"},
                {"kv_dtype", o->kv_dtype ? o->kv_dtype : "float32"}};
   ait_text_printf(t, ",\"precision\":{\"group\":%lld", (long long)(o->group ? o->group : 32));
   for (size_t i = 0; i < AIT_COUNT(words); ++i) ait_text_printf(t, ",\"%s\":\"%s\"", words[i].key, words[i].value);
@@ -284,7 +286,8 @@ static ait_status run(seal *s, const ait_graph *original, const char *path, char
 static ait_status open_text(seal *s) {
   if (!s->w->options->eval_text) return AIT_OK;
   if (s->w->uncached)
-    return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "perplexity of a model without caches"), "without --allow-unmatched, or without --eval");
+    return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "perplexity of a model without caches"),
+                          "without --allow-unmatched, or without --eval");
   for (uint32_t i = 0; i < s->source->file_count; ++i)
     if (!strcmp(s->source->files[i].name, "tokenizer.json"))
       return ait_tokenizer_parse(s->w->a, s->source->files[i].text, s->source->files[i].size, &s->tokenizer);

@@ -31,7 +31,7 @@ typedef struct lm_request {
   size_t bytes;                    /* of this allocation */
   uint32_t users;
   atomic_bool cancelled; /* by any thread */
-  lm_stops **stops; /* one for each answer; NULL: no stop strings */
+  lm_stops **stops;      /* one for each answer; NULL: no stop strings */
 } lm_request;
 
 typedef struct lm_waiting {

@@ -276,8 +276,10 @@ static void rejection_sampling_keeps_the_distribution(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(any_schedule_gives_the_same_tokens), cmocka_unit_test(answers_of_one_request_differ_by_seed_and_share_the_prompt),
-      cmocka_unit_test(bad_requests_are_refused),           cmocka_unit_test(an_error_of_the_machine_ends_all_and_the_engine_goes_on),
+      cmocka_unit_test(any_schedule_gives_the_same_tokens),
+      cmocka_unit_test(answers_of_one_request_differ_by_seed_and_share_the_prompt),
+      cmocka_unit_test(bad_requests_are_refused),
+      cmocka_unit_test(an_error_of_the_machine_ends_all_and_the_engine_goes_on),
       cmocka_unit_test(rejection_sampling_keeps_the_distribution),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,17 +12,22 @@
 
 enum { LONGEST = 48, TOP = 3 };
 
-/* ---- a tokenizer of 37 tokens ----------------------------------------------------------------------------------------------------------*/
+/* ---- a tokenizer of 37 tokens
+ * ----------------------------------------------------------------------------------------------------------*/
 /* \u00c3 and \u00a9 are the bytes of e with an acute accent, in the alphabet of byte-level tokenizers; \u0120 is a space. */
 static ait_tokenizer *make_tokenizer(void) {
   static const char *const tokens[VOCAB] = {
-      "a",  "b",   "c",   "ab",  "bc",  "ca",  "abc",      "bca",      "aa",  "bb",  "cc",  "\\u0120", "\\u0120a", "\\u0120b", "\\u0120c", "\\u00c3", "\\u00a9", "\\u00c3\\u00a9", "x",
-      "y",  "z",   "xa",  "ya",  "ac",  "ba",  "cb",       "cab",      "bac", "acb", "cba", "aab",     "abb",      "bcc",      "cca",      "axy",     "yx",      "!"};
+      "a",   "b",   "c",       "ab",       "bc",       "ca",       "abc",     "bca",     "aa",
+      "bb",  "cc",  "\\u0120", "\\u0120a", "\\u0120b", "\\u0120c", "\\u00c3", "\\u00a9", "\\u00c3\\u00a9",
+      "x",   "y",   "z",       "xa",       "ya",       "ac",       "ba",      "cb",      "cab",
+      "bac", "acb", "cba",     "aab",      "abb",      "bcc",      "cca",     "axy",     "yx",
+      "!"};
   ait_tokenizer *out;
   ait_text t;
   ait_text_init(&t, ait_allocator_default());
-  ait_text_printf(&t, "{\"version\": \"1.0\", \"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": null, \"post_processor\": null,"
-                      "\"decoder\": {\"type\": \"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"merges\": [], \"vocab\": {");
+  ait_text_printf(&t,
+                  "{\"version\": \"1.0\", \"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": null, \"post_processor\": null,"
+                  "\"decoder\": {\"type\": \"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"merges\": [], \"vocab\": {");
   for (int i = 0; i < VOCAB; ++i) ait_text_printf(&t, "%s\"%s\": %d", i ? ", " : "", tokens[i], i);
   ait_text_printf(&t, "}}}");
   ait_status status = ait_tokenizer_parse(ait_allocator_default(), t.data, t.length, &out);
@@ -31,7 +36,8 @@ static ait_tokenizer *make_tokenizer(void) {
   return out;
 }
 
-/* ---- requests ----------------------------------------------------------------------------------------------------------------------------*/
+/* ---- requests
+ * ----------------------------------------------------------------------------------------------------------------------------*/
 typedef struct heard {
   int32_t tokens[LONGEST], count;
   char text[8 * LONGEST];
@@ -131,6 +137,9 @@ static void cut(const ait_tokenizer *tokenizer, heard *h, const char *const *sto
 }
 
 static void same(const heard *got, const heard *want) {
+  if (got->finish != want->finish || got->count != want->count || got->text_size != want->text_size)
+    fail_msg("%d tokens, '%.*s' (%s); alone %d, '%.*s' (%s)", got->count, (int)got->text_size, got->text, ait_finish_text(got->finish),
+             want->count, (int)want->text_size, want->text, ait_finish_text(want->finish));
   assert_int_equal(got->finish, want->finish);
   assert_int_equal(got->count, want->count);
   assert_memory_equal(got->tokens, want->tokens, (size_t)want->count * sizeof(int32_t));
@@ -146,7 +155,10 @@ static void text_stops_and_log_probabilities(void **state) {
   AIT_UNUSED(state);
   enum { REQUESTS = 40 };
   static heard want[REQUESTS], got[REQUESTS];
-  static const char *const stops[] = {"bca", "\xC3\xA9" "b", "cca", "abcab"};
+  static const char *const stops[] = {"bca",
+                                      "\xC3\xA9"
+                                      "b",
+                                      "cca", "abcab"};
   static const struct {
     int32_t max_tokens, lanes, pages;
     ait_speculation speculation;

@@ -88,7 +88,8 @@ static inline void fake_init(fake *f, kind k) {
 }
 
 /* pages > 0: no more of them in any group. draft: of options->speculation == AIT_SPECULATE_DRAFT, made by fake_init(draft, FULL). */
-static inline ait_engine *open_engine_with(fake *f, fake *draft, const ait_engine_options *options, const ait_tokenizer *tokenizer, int32_t pages) {
+static inline ait_engine *open_engine_with(fake *f, fake *draft, const ait_engine_options *options, const ait_tokenizer *tokenizer,
+                                           int32_t pages) {
   lm_cache_shape shape;
   ait_engine *e = lm_engine_new(options);
   assert_non_null(e);

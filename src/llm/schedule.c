@@ -165,6 +165,7 @@ static void fill_lane(ait_engine *e, lm_lane *lane, const lm_waiting *w) {
   int64_t limit = r->max_tokens > 0 ? (int64_t)r->token_count + r->max_tokens : e->max_len;
   lane->request = w->request;
   lane->choice = w->choice;
+  lane->stops = w->request->stops ? w->request->stops[w->choice] : NULL;
   lane->order = ++e->next_order;
   lane->prompt = lane->count = (int32_t)r->token_count;
   lane->limit = limit < e->max_len ? (int32_t)limit : e->max_len;

@@ -118,6 +118,7 @@ ait_status lm_propose(ait_engine *e) {
   for (int32_t i = 0; i < e->lane_count; ++i) {
     lm_lane *l = &e->lanes[i];
     l->draft_count = 0;
+    if (l->draft_past >= l->count) l->draft_past = l->count - 1; /* behind it: proposals of a step that the lane then was not in */
     if (e->options.speculation == AIT_SPECULATE_NGRAM && decodes(l)) propose_from_text(e, l);
   }
   if (e->options.speculation != AIT_SPECULATE_DRAFT) return AIT_OK;

@@ -57,6 +57,11 @@ expect 3 generate "$data/llama.pt2" --tokens 1
 echo '{"tokens": [1], "temperature": "hot"}' > bad.jsonl
 expect 3 generate llama.ait --requests bad.jsonl
 grep -q "line 1" err || fail "the line is not named"
+for bias in '{"x": 1}' '{"1": null}' '{"-1": 1}' '[1]'; do
+  echo "{\"tokens\": [1], \"logit_bias\": $bias}" > bad.jsonl
+  expect 3 generate llama.ait --requests bad.jsonl
+  grep -q "logit_bias" err || fail "the key is not named"
+done
 expect 2 generate llama.ait --tokens 1 --speculate draft
 expect 0 generate llama.ait --tokens 1,2 -n 3 --draft llama.ait --json -q
 [ $failures -eq 0 ] && echo "ok" || exit 1

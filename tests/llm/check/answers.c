@@ -10,19 +10,19 @@ typedef struct way {
 } way;
 
 static const way ways[] = {
-    {"one after the other", 512, 1, 1, .no_reuse = true, .alone = true},
-    {"token by token", 1, 1, 1, .no_reuse = true, .alone = true},
-    {"steps of a page", 16, 1, 1, .no_reuse = true, .alone = true},
-    {"odd steps", 7, 3, 1, .no_reuse = true},
-    {"in a batch", 512, 16, 1},
-    {"two threads", 64, 8, 2},
-    {"three threads", 33, 5, 3},
-    {"prefixes reused", 64, 4, 1, .again = true},
-    {"small cache", 24, 8, 2, .small_cache = true},
-    {"proposals from the text", 64, 4, 1, .speculation = AIT_SPECULATE_NGRAM},
-    {"the same, small cache", 24, 8, 2, .small_cache = true, .again = true, .speculation = AIT_SPECULATE_NGRAM},
-    {"proposals of a draft model", 64, 4, 1, .speculation = AIT_SPECULATE_DRAFT},
-    {"the same, small cache", 24, 8, 2, .small_cache = true, .again = true, .speculation = AIT_SPECULATE_DRAFT},
+    {"one after the other", 512, 1, .threads = 1, .no_reuse = true, .alone = true},
+    {"token by token", 1, 1, .threads = 1, .no_reuse = true, .alone = true},
+    {"steps of a page", 16, 1, .threads = 1, .no_reuse = true, .alone = true},
+    {"odd steps", 7, 3, .threads = 1, .no_reuse = true},
+    {"in a batch", 512, 16, .threads = 1},
+    {"two threads", 64, 8, .threads = 2},
+    {"three threads", 33, 5, .threads = 3},
+    {"prefixes reused", 64, 4, .threads = 1, .again = true},
+    {"small cache", 24, 8, .threads = 2, .small_cache = true},
+    {"proposals from the text", 64, 4, .threads = 1, .speculation = AIT_SPECULATE_NGRAM},
+    {"the same, small cache", 24, 8, .threads = 2, .small_cache = true, .again = true, .speculation = AIT_SPECULATE_NGRAM},
+    {"proposals of a draft model", 64, 4, .threads = 1, .speculation = AIT_SPECULATE_DRAFT},
+    {"the same, small cache", 24, 8, .threads = 2, .small_cache = true, .again = true, .speculation = AIT_SPECULATE_DRAFT},
 };
 
 typedef struct item {

@@ -34,10 +34,10 @@ int64_t int_at(const ait_tensor *t, int64_t row, int64_t column); /* of a matrix
 int32_t row_length(const ait_tensor *t, int64_t row);             /* before the first -1 */
 
 /* Each prints a line for each way and returns the number of failures. */
-int check_logits(ait_llm *llm, const goldens *g);                     /* logits.c */
-int check_answers(ait_llm *llm, ait_llm *draft, const goldens *g);    /* answers.c; draft may be NULL */
+int check_logits(ait_llm *llm, const goldens *g);                            /* logits.c */
+int check_answers(ait_llm *llm, ait_llm *draft, const goldens *g);           /* answers.c; draft may be NULL */
 int check_trace(ait_llm *llm, ait_llm *draft, int32_t count, uint64_t seed); /* trace.c */
-int check_memory(ait_llm *llm, int32_t count, uint64_t seed);         /* memory.c */
+int check_memory(ait_llm *llm, int32_t count, uint64_t seed);                /* memory.c */
 
 /* trace.c: a request at random, and what was heard of its answers. */
 enum { CHECK_MAX_ANSWERS = 3, CHECK_MAX_TOKENS = 32, CHECK_MAX_PROMPT = 72 };

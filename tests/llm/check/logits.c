@@ -1,4 +1,5 @@
-/* Logits of whole prompts, and however a sequence is cut, taken back, or mixed with others: near those of float64, and each way bit for bit the same. */
+/* Logits of whole prompts, and however a sequence is cut, taken back, or mixed with others: near those of float64, and each way bit for bit
+ * the same. */
 #include "check.h"
 #include <math.h>
 #include <stdlib.h>
@@ -56,7 +57,8 @@ static void run_step(bench *b) {
   for (int32_t i = 0; i < b->batch.sequence_count; ++i) {
     const ait_lm_sequence *s = &b->sequences[i];
     if (b->where[i] >= 0)
-      memcpy(b->got + (int64_t)b->where[i] * b->vocab, b->out + (int64_t)s->first * b->vocab, (size_t)(s->count * b->vocab) * sizeof(float));
+      memcpy(b->got + (int64_t)b->where[i] * b->vocab, b->out + (int64_t)s->first * b->vocab,
+             (size_t)(s->count * b->vocab) * sizeof(float));
   }
 }
 
@@ -148,14 +150,10 @@ int check_logits(ait_llm *llm, const goldens *g) {
     const char *name;
     void (*run)(bench *b, int32_t piece);
     int32_t piece, threads;
-  } ways[] = {{"whole prompts", in_pieces, b.length, 1},
-              {"token by token", in_pieces, 1, 1},
-              {"pieces of a page", in_pieces, page, 1},
-              {"odd pieces", in_pieces, 7, 1},
-              {"two threads", in_pieces, b.length, 2},
-              {"three threads, in pieces", in_pieces, 5, 3},
-              {"in a batch", in_a_batch, 0, 2},
-              {"after proposals", after_rollback, 0, 1}};
+  } ways[] = {{"whole prompts", in_pieces, b.length, 1}, {"token by token", in_pieces, 1, 1},
+              {"pieces of a page", in_pieces, page, 1},  {"odd pieces", in_pieces, 7, 1},
+              {"two threads", in_pieces, b.length, 2},   {"three threads, in pieces", in_pieces, 5, 3},
+              {"in a batch", in_a_batch, 0, 2},          {"after proposals", after_rollback, 0, 1}};
   int bad = 0;
   for (size_t w = 0; w < AIT_COUNT(ways); ++w) {
     open_bench(&b, ways[w].threads);

@@ -1,5 +1,5 @@
-/* ait_llm_check equality|trace|memory MODEL …: see tests/llm/README.md. Exit code: 0, all equal; 1, something is not; 2, usage or a model that cannot
- * be opened. */
+/* ait_llm_check equality|trace|memory MODEL …: see tests/llm/README.md. Exit code: 0, all equal; 1, something is not; 2, usage or a model
+ * that cannot be opened. */
 #include "check.h"
 #include <stdlib.h>
 #include <unistd.h>

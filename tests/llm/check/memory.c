@@ -64,13 +64,14 @@ int check_memory(ait_llm *llm, int32_t requests, uint64_t seed) {
     int64_t in_steps = run_batch(e, all, vocab, &d, &c);
     if (done == (requests / 4 + BATCH - 1) / BATCH * BATCH) {
       live = c.live, rss = resident(), stated = (int64_t)ait_engine_statistics(e).bytes;
-      printf("  after %d requests: engine %lld bytes, of these %lld stated; process %lld\n", done + BATCH, (long long)live, (long long)stated, (long long)rss);
+      printf("  after %d requests: engine %lld bytes, of these %lld stated; process %lld\n", done + BATCH, (long long)live,
+             (long long)stated, (long long)rss);
     }
     allocated += in_steps;
   }
   int64_t last = resident(), states = (int64_t)ait_engine_statistics(e).bytes;
-  printf("  after %d requests: engine %lld bytes, of these %lld stated; process %lld; allocations in steps: %lld\n", requests, (long long)c.live,
-         (long long)states, (long long)last, (long long)allocated);
+  printf("  after %d requests: engine %lld bytes, of these %lld stated; process %lld; allocations in steps: %lld\n", requests,
+         (long long)c.live, (long long)states, (long long)last, (long long)allocated);
   bool grew = c.live != live || states != stated || last > rss + rss / 50;
   ait_engine_destroy(e);
   free(all);

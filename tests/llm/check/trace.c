@@ -52,12 +52,12 @@ typedef struct way {
 } way;
 
 static const way ways[] = {
-    {"in a batch", 256, 16, 2, .no_overlap = true},
-    {"small cache", 64, 12, 2, .small_cache = true},
-    {"nothing kept, odd steps", 37, 7, 1, .no_reuse = true, .small_cache = true},
-    {"submitted by another thread", 96, 10, 2, .small_cache = true, .other_thread = true},
-    {"proposals from the text", 64, 8, 2, .small_cache = true, .speculation = AIT_SPECULATE_NGRAM},
-    {"proposals of a draft model", 64, 8, 2, .small_cache = true, .speculation = AIT_SPECULATE_DRAFT},
+    {"in a batch", 256, 16, .threads = 2, .no_overlap = true},
+    {"small cache", 64, 12, .threads = 2, .small_cache = true},
+    {"nothing kept, odd steps", 37, 7, .threads = 1, .no_reuse = true, .small_cache = true},
+    {"submitted by another thread", 96, 10, .threads = 2, .small_cache = true, .other_thread = true},
+    {"proposals from the text", 64, 8, .threads = 2, .small_cache = true, .speculation = AIT_SPECULATE_NGRAM},
+    {"proposals of a draft model", 64, 8, .threads = 2, .small_cache = true, .speculation = AIT_SPECULATE_DRAFT},
 };
 
 static ait_engine *open_engine(ait_llm *llm, ait_llm *draft, const way *w) {
@@ -144,7 +144,7 @@ static bool same(const asked *got, const asked *want, bool draws) {
 }
 
 static void run_alone(ait_llm *llm, asked *all, int32_t count) {
-  static const way alone = {"alone", 512, 1, 1, .no_reuse = true, .no_overlap = true};
+  static const way alone = {"alone", 512, 1, .threads = 1, .no_reuse = true, .no_overlap = true};
   ait_engine *e = open_engine(llm, NULL, &alone);
   for (int32_t i = 0; i < count; ++i) {
     submit(e, &all[i]);
