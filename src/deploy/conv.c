@@ -68,17 +68,41 @@ static bool read_conv(dep_work *w, const ait_node *n, found *f) {
   return (l->kind == DEP_TOKEN && l->dim == 2 && l->inner == 1) || no(w, "its input's tokens do not lie along its last dimension");
 }
 
+typedef struct user {
+  uint32_t value, count;
+} user;
+
+static void count_use(void *ctx, uint32_t v) {
+  user *u = ctx;
+  u->count += v == u->value;
+}
+
+/* The activation behind the convolution when nothing else reads its result: on rows it becomes part of the convolution's step. */
+static bool sole_activation(const ait_node *conv, uint32_t value, uint32_t *out) {
+  const ait_node *silu = NULL;
+  user u = {value, 0};
+  for (const ait_node *m = conv->next; m; m = m->next) {
+    uint32_t before = u.count;
+    ait_node_each_operand(m, count_use, &u);
+    if (u.count > before && !strcmp(m->op->name, "silu")) silu = m;
+  }
+  if (u.count != 1 || !silu) return false;
+  *out = silu->results[0];
+  return true;
+}
+
 static ait_status build(dep_work *w, ait_node *n, const found *f, bool *out_matched) {
   ait_graph *g = w->g;
   ait_rewrite r = ait_rewrite_at(g, &w->context, n);
   ait_node *before = n->prev;
-  uint32_t rows, weight, state, group, y;
+  uint32_t rows, weight, state, group, y, old = f->result;
   char name[32];
   ait_dim t = g->values[f->x].shape[2];
   ait_arg order[3] = {ait_arg_int(2), ait_arg_int(0), ait_arg_int(1)}, back[3] = {ait_arg_int(0), ait_arg_int(2), ait_arg_int(1)};
-  ait_arg shape[2] = {ait_dim_as_arg(g, t), ait_arg_int(f->channels)}, taps[2] = {ait_arg_int(f->channels), ait_arg_int(f->taps)};
+  ait_arg shape[2] = {ait_dim_as_arg(g, t), ait_arg_int(f->channels)}, taps[2] = {ait_arg_int(f->channels), ait_arg_int(f->taps)},
+          turned[2] = {ait_arg_int(1), ait_arg_int(0)};
   ait_arg wide[3] = {ait_arg_int(1), ait_dim_as_arg(g, t), ait_arg_int(f->channels)};
-  const int64_t sizes[3] = {0, f->channels, f->taps - 1};
+  const int64_t sizes[3] = {0, f->taps - 1, f->channels};
   AIT_TRY(dep_find_group(w, AIT_LM_SLOTS, 0, &group));
   snprintf(name, sizeof name, "state.%u.conv", w->layers++);
   AIT_TRY(dep_add_state(w, name, group, AIT_F32, 3, sizes, &state));
@@ -86,13 +110,15 @@ static ait_status build(dep_work *w, ait_node *n, const found *f, bool *out_matc
   AIT_TRY(AIT_EMIT(&r, &rows, "permute", ait_arg_value(f->x), ait_arg_list(order, 3)));
   AIT_TRY(AIT_EMIT(&r, &rows, "reshape", ait_arg_value(rows), ait_arg_list(shape, 2)));
   AIT_TRY(AIT_EMIT(&r, &weight, "reshape", n->args[1], ait_arg_list(taps, 2)));
+  AIT_TRY(AIT_EMIT(&r, &weight, "permute", ait_arg_value(weight), ait_arg_list(turned, 2)));
   AIT_TRY(AIT_EMIT(&r, &y, "cached_conv1d", ait_arg_value(rows), ait_arg_value(weight), n->args[2], ait_arg_value(w->sequences),
                    ait_arg_value(state)));
+  if (sole_activation(n, f->result, &old)) AIT_TRY(AIT_EMIT(&r, &y, "silu", ait_arg_value(y)));
   AIT_TRY(AIT_EMIT(&r, &y, "reshape", ait_arg_value(y), ait_arg_list(wide, 3)));
   AIT_TRY(AIT_EMIT(&r, &y, "permute", ait_arg_value(y), ait_arg_list(back, 3)));
-  AIT_TRY(dep_prove(w, f->result, y, &f->x, 1, 0, 0, out_matched));
+  AIT_TRY(dep_prove(w, old, y, &f->x, 1, 0, 0, out_matched));
   if (!*out_matched) return AIT_OK;
-  AIT_TRY(ait_replace_value(g, f->result, y));
+  AIT_TRY(ait_replace_value(g, old, y));
   for (const ait_node *m = before ? before->next : g->first; m != n; m = m->next) AIT_TRY(dep_label_node(w, m));
   return AIT_OK;
 }

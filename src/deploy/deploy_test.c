@@ -161,12 +161,76 @@ static void unmatched_runs_whole(void **state) {
   unlink(path);
 }
 
+/* ---- through the engine
+ * ----------------------------------------------------------------------------------------------------------------*/
+enum { SHARED = 40, ANSWERS = 4, ANSWER = 10 };
+typedef struct heard {
+  int32_t got[ANSWER], count;
+} heard;
+
+static void hear(void *ctx, const ait_generation *event) {
+  heard *h = ctx;
+  if (event->token >= 0 && h->count < ANSWER) h->got[h->count++] = event->token;
+}
+
+/* Prompts with one beginning, each with an end of its own, one after the other. */
+static ait_engine_stats answer(ait_llm *llm, const ait_engine_options *o, heard out[ANSWERS]) {
+  ait_engine *e;
+  assert_null(ait_engine_create(llm, o, &e));
+  for (int i = 0; i < ANSWERS; ++i) {
+    int32_t prompt[SHARED + ANSWERS];
+    for (int t = 0; t < SHARED + i; ++t) prompt[t] = t < SHARED ? (t * 7 + t / 3) % 50 + 3 : 60 + 5 * t % 31;
+    ait_request r;
+    uint64_t id;
+    ait_request_init(&r);
+    r.tokens = prompt, r.token_count = (size_t)(SHARED + i), r.max_tokens = ANSWER, r.ignore_stop_tokens = true;
+    r.on_event = hear, r.ctx = &out[i];
+    out[i].count = 0;
+    assert_null(ait_engine_submit(e, &r, &id));
+    assert_null(ait_engine_run(e));
+    assert_int_equal(out[i].count, ANSWER);
+  }
+  ait_engine_stats stats = ait_engine_statistics(e);
+  ait_engine_destroy(e);
+  return stats;
+}
+
+/* Scans, convolutions and attention in one model: kept prefixes go on from copies of their states, refused proposals go back to them. */
+static void states_are_kept_and_taken_back(void **state) {
+  AIT_UNUSED(state);
+  char path[64], *json;
+  ait_llm *llm;
+  ait_engine_options o;
+  static heard want[ANSWERS], got[ANSWERS];
+  temporary(path);
+  ait_status status = deploy("bamba", path, &json);
+  if (status) fail_msg("%s", ait_status_message(status));
+  ait_string_free(json);
+  assert_null(ait_llm_load(path, NULL, &llm));
+  assert_true(ait_llm_describe(llm).slot_bytes > 0 && ait_llm_describe(llm).token_bytes > 0);
+  ait_engine_options_init(&o);
+  o.no_prefix_reuse = true, o.max_tokens = 1;
+  ait_engine_stats stats = answer(llm, &o, want);
+  assert_int_equal(stats.reused_tokens, 0);
+  for (int way = 0; way < 3; ++way) {
+    ait_engine_options_init(&o);
+    o.max_tokens = way == 1 ? 7 : 64;
+    o.speculation = way == 2 ? AIT_SPECULATE_NGRAM : AIT_SPECULATE_NONE;
+    stats = answer(llm, &o, got);
+    assert_true(stats.reused_tokens >= (ANSWERS - 1) * 32); /* a page each */
+    assert_memory_equal(got, want, sizeof got);
+  }
+  ait_llm_release(llm);
+  unlink(path);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_model),
       cmocka_unit_test(copies_go_on),
       cmocka_unit_test(bad_steps_are_refused),
       cmocka_unit_test(unmatched_runs_whole),
+      cmocka_unit_test(states_are_kept_and_taken_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,13 +22,14 @@ ait_status infer_rule_linear(const infer_call *c) {
 
 /* Weights of few bits: bfloat16 [n][k] without scales; int8 [n][k], or int4 as uint8 [n][(k + 1) / 2] with an even k in the low half, and
  * bfloat16 scales [n][ceil(k / group)]. */
-static ait_status check_weight_form(const infer_call *c, const ait_value_info *w, const ait_value_info *scales, int64_t group) {
+static ait_status check_weight_form(const infer_call *c, const ait_value_info *w, const ait_value_info *scales, int64_t group,
+                                    int32_t rank) {
   bool integers = w->dtype == AIT_I8 || w->dtype == AIT_U8;
-  if (w->rank >= 0 && w->rank != 2) return infer_error(c, "weight of rank %d", (int)w->rank);
+  if (w->rank >= 0 && w->rank != rank) return infer_error(c, "weight of rank %d", (int)w->rank);
   if (!integers && w->dtype != AIT_BF16) return infer_error(c, "weight of dtype %s", ait_dtype_name(w->dtype));
   if (integers != (scales != NULL))
     return infer_error(c, integers ? "integer weights without scales" : "scales of weights that are no integers");
-  if (integers && (group < 1 || scales->dtype != AIT_BF16 || (scales->rank >= 0 && scales->rank != 2)))
+  if (integers && (group < 1 || scales->dtype != AIT_BF16 || (scales->rank >= 0 && scales->rank != rank)))
     return infer_error(c, "scales of dtype %s for each %lld weights", ait_dtype_name(scales->dtype), (long long)group);
   return AIT_OK;
 }
@@ -41,7 +42,7 @@ ait_status infer_rule_weight_linear(const infer_call *c) {
   AIT_TRY(infer_tensor(c, 0, &x));
   AIT_TRY(infer_tensor(c, 1, &weight));
   AIT_TRY(infer_int(c, 4, &group));
-  AIT_TRY(check_weight_form(c, weight, infer_tensor_or_null(c, 2), group));
+  AIT_TRY(check_weight_form(c, weight, infer_tensor_or_null(c, 2), group, 2));
   if (x->rank < 0 || weight->rank < 0) return infer_set(c, 0, x->dtype, &unknown_shape);
   if (x->rank < 1) return infer_error(c, "input of rank %d", (int)x->rank);
   if (weight->dtype != AIT_U8) AIT_TRY(infer_unify(c, x->shape[x->rank - 1], weight->shape[1], "input features", &same));
@@ -58,7 +59,7 @@ ait_status infer_rule_weight_embedding(const infer_call *c) {
   AIT_TRY(infer_tensor(c, 2, &indices));
   AIT_TRY(infer_int(c, 3, &features));
   AIT_TRY(infer_int(c, 4, &group));
-  AIT_TRY(check_weight_form(c, weight, infer_tensor_or_null(c, 1), group));
+  AIT_TRY(check_weight_form(c, weight, infer_tensor_or_null(c, 1), group, 2));
   if (c->args[5].kind != AIT_ARG_DTYPE) return infer_error(c, "argument 'dtype' is no dtype");
   if (features < 0) return infer_error(c, "%lld features", (long long)features);
   if (indices->rank == AIT_MAX_RANK) return infer_error(c, "rank above %d", AIT_MAX_RANK);
@@ -278,16 +279,21 @@ ait_status infer_rule_attention(const infer_call *c) {
   return infer_set(c, 0, q->dtype, &shape);
 }
 
-/* x [R, K], weight [E, N, K], experts [R] -> [R, N]: each row has a matrix of its own. */
+/* x [R, K], weight [E, N, K], experts [R] -> [R, N]: each row has a matrix of its own. The weight is of the dtype of x, or of few bits as
+ * that of weight_linear with one dimension in front. */
 ait_status infer_rule_expert_linear(const infer_call *c) {
   const ait_value_info *x, *weight, *experts;
   infer_shape shape = {.rank = 2};
   ait_dim same;
+  int64_t group;
   AIT_TRY(infer_tensor(c, 0, &x));
   AIT_TRY(infer_tensor(c, 1, &weight));
   AIT_TRY(infer_tensor(c, 2, &experts));
+  AIT_TRY(infer_int(c, 4, &group));
   if (x->rank != 2 || weight->rank != 3 || experts->rank != 1) return infer_error(c, "ranks are not 2, 3 and 1");
-  AIT_TRY(infer_unify(c, x->shape[1], weight->shape[2], "input features", &same));
+  const ait_value_info *scales = infer_tensor_or_null(c, 3);
+  if (scales || !ait_dtype_is_float(weight->dtype)) AIT_TRY(check_weight_form(c, weight, scales, group, 3));
+  if (weight->dtype != AIT_U8) AIT_TRY(infer_unify(c, x->shape[1], weight->shape[2], "input features", &same));
   AIT_TRY(infer_unify(c, x->shape[0], experts->shape[0], "rows", &shape.dims[0]));
   shape.dims[1] = weight->shape[1];
   return infer_set(c, 0, x->dtype, &shape);

@@ -127,6 +127,15 @@ INLINE float v_sum(vf v) {
     for (int i = 0; i < w; ++i) s[i] += s[i + w];
   return s[0];
 }
+/* Sums over lanes of four vectors. */
+INLINE void v_sum4(vf a, vf b, vf c, vf d, float *out) {
+#if VL == 8 && defined(__AVX2__)
+  __m256 ab = _mm256_hadd_ps((__m256)a, (__m256)b), cd = _mm256_hadd_ps((__m256)c, (__m256)d), all = _mm256_hadd_ps(ab, cd);
+  _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
+#else
+  out[0] = v_sum(a), out[1] = v_sum(b), out[2] = v_sum(c), out[3] = v_sum(d);
+#endif
+}
 INLINE float v_max_lane(vf v) {
   float m = v[0];
   for (int i = 1; i < VL; ++i) m = v[i] > m ? v[i] : m;

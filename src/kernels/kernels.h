@@ -376,6 +376,59 @@ size_t ait_cached_attention_f32_scratch(const ait_kernels *k, const ait_cached_a
 /* false: a span leaves the batch, or a page that is read or written is not in the pool. */
 bool ait_cached_attention_check(const ait_cached_attention_f32 *a);
 
+/* ---- state of sequences in slots (docs/llm.md) -----------------------------------------------------------------------------------------
+ * Row r belongs to the sequence i with first <= r < first + count of its span; the sequence's state lies in slot spans[i][3] and is zeros
+ * when past is 0, whatever the slot holds. It is read, advanced over the sequence's rows in order, and written back. Rows of no sequence
+ * give zeros. A row's result depends on its sequence alone, however its rows are cut into steps. Spans must be in range: ait_spans_check.
+ */
+typedef struct ait_spans {
+  const int32_t *at; /* [count][4]: first row, rows, past, slot; entries with no rows are unused */
+  int64_t count;
+} ait_spans;
+/* false: a span leaves the batch of `rows`, or its slot is none of `slots`. */
+bool ait_spans_check(const ait_spans *spans, int64_t rows, int64_t slots);
+
+/* y[r][c] = act(bias[c] + sum over k < taps of weight[k][c] x[r - taps + 1 + k][c]), x along the sequence; a slot holds its last taps - 1
+ * inputs. */
+typedef struct ait_cached_conv1d_f32 {
+  int64_t rows, channels, taps;
+  const float *x, *weight, *bias; /* x: channels side by side; weight [taps][channels]; bias NULL: none */
+  int64_t x_stride;
+  float *y;
+  int64_t y_stride;
+  ait_spans spans;
+  float *state; /* [slots][taps - 1][channels] */
+  ait_act act;
+  float p, q;
+} ait_cached_conv1d_f32;
+enum { AIT_CONV1D_CHANNELS = 64 };
+static inline int64_t ait_cached_conv1d_f32_units(const ait_cached_conv1d_f32 *c) {
+  return (c->channels + AIT_CONV1D_CHANNELS - 1) / AIT_CONV1D_CHANNELS;
+}
+
+/* h = exp(dt a) h + u b, y = c h for each head and each of its `width` rows of state; b and c are those of the head's group. */
+typedef struct ait_cached_scan_f32 {
+  int64_t rows, heads, width, groups, size; /* groups divide heads */
+  const float *u, *dt, *a, *b, *c;          /* u [rows][heads][width], dt [rows][heads], b and c [rows][groups][size] */
+  bool a_matrix;                            /* a: [heads][size] dense; else [heads] */
+  int64_t u_stride[2], dt_stride[2], b_stride[2], c_stride[2], y_stride[2]; /* row, head or group; the innermost side by side */
+  float *y;                                                                 /* [rows][heads][width] */
+  ait_spans spans;
+  float *state; /* [slots][heads][width][size] */
+} ait_cached_scan_f32;
+enum { AIT_SCAN_CHUNK = 64 };
+/* Heads of a unit. */
+static inline int64_t ait_scan_heads(const ait_cached_scan_f32 *s) {
+  int64_t heads = s->width >= 32 ? 1 : s->width > 0 ? (32 + s->width - 1) / s->width : 1;
+  return heads < s->heads ? heads : s->heads > 0 ? s->heads : 1;
+}
+static inline int64_t ait_cached_scan_f32_units(const ait_cached_scan_f32 *s) {
+  return (s->heads + ait_scan_heads(s) - 1) / ait_scan_heads(s);
+}
+static inline size_t ait_cached_scan_f32_scratch(const ait_cached_scan_f32 *s) {
+  return (size_t)ait_scan_heads(s) * AIT_SCAN_CHUNK * sizeof(float);
+}
+
 /* ---- reductions ----------------------------------------------------------------------------------------------------------------------*/
 typedef enum ait_reduce_op {
   AIT_REDUCE_SUM = 0,
@@ -441,6 +494,28 @@ typedef struct ait_expert_f32 {
 } ait_expert_f32;
 enum { AIT_EXPERT_COLUMNS = 16 };
 static inline int64_t ait_expert_f32_units(const ait_expert_f32 *p) { return (p->n + AIT_EXPERT_COLUMNS - 1) / AIT_EXPERT_COLUMNS; }
+
+/* The same with packed matrices, when rows are sorted: order[i] is the row that comes i-th, place[r] where row r went, and expert e has
+ * the sorted rows [begin[e], begin[e + 1]). false: an expert is out of range; it counts as the first one then. */
+bool ait_expert_order(const void *experts, int32_t index_size, int64_t rows, int64_t count, int32_t *order, int32_t *place, int32_t *begin);
+/* y[i] = weight[e] x[i] for the rows of each expert; x [rows][k] and y [rows][n] dense and sorted. weight: `count` packed matrices, float32
+ * (ait_packed_b_bytes apart) or of few bits (ait_packed_weight_bytes, ait_packed_scale_bytes). A row's result does not depend on the
+ * others. */
+typedef struct ait_expert_gemm_f32 {
+  int64_t rows, n, k, count;
+  const float *x;
+  const int32_t *begin; /* [count + 1] */
+  bool few_bits;
+  ait_weight_form form; /* of few bits */
+  int64_t group;        /* of integers */
+  const void *weight;
+  const uint16_t *scales;
+  float *y;
+  int64_t column_parts; /* ait_expert_gemm_f32_plan, or 1 */
+} ait_expert_gemm_f32;
+void ait_expert_gemm_f32_plan(const ait_kernels *k, ait_expert_gemm_f32 *p, int32_t threads);
+static inline int64_t ait_expert_gemm_f32_units(const ait_expert_gemm_f32 *p) { return p->column_parts; }
+size_t ait_expert_gemm_f32_scratch(const ait_kernels *k, const ait_expert_gemm_f32 *p);
 
 /* ---- recurrent cells -----------------------------------------------------------------------------------------------------------------
  * The products are gemm_f32's: gates = x W_ih' + b_ih for all steps at once, then per step += h W_hh' + b_hh (as the residual). */

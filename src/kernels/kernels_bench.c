@@ -2,6 +2,7 @@
  * Times are this thread's CPU time, best of the repetitions, so that a busy machine does not spoil them. */
 #include "base/base.h"
 #include "kernels/kernels.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -276,6 +277,62 @@ static void cached(const ait_kernels *k, int64_t sequences, int64_t heads, int64
   free(q), free(kv), free(o), free(pools), free(spans), free(pages);
 }
 
+/* One sequence of `rows` tokens. GFLOP/s. */
+static void cached_conv1d(const ait_kernels *k, int64_t rows, int64_t channels) {
+  enum { TAPS = 4 };
+  const int32_t span[4] = {0, (int32_t)rows, 0, 0};
+  float *x = floats(rows * channels), *w = floats(TAPS * channels), *y = floats(rows * channels), *state = floats((TAPS - 1) * channels);
+  ait_cached_conv1d_f32 c = {.rows = rows,
+                             .channels = channels,
+                             .taps = TAPS,
+                             .x = x,
+                             .weight = w,
+                             .x_stride = channels,
+                             .y = y,
+                             .y_stride = channels,
+                             .spans = {span, 1},
+                             .state = state,
+                             .act = AIT_ACT_SILU};
+  char what[64];
+  snprintf(what, sizeof what, "cached conv + silu %d x %d", (int)rows, (int)channels);
+  line(k, what, k->cached_conv1d_f32, &c, ait_cached_conv1d_f32_units(&c), 0, 2.0 * TAPS * (double)(rows * channels), "GFLOP/s");
+  free(x), free(w), free(y), free(state);
+}
+
+/* One sequence. GFLOP/s, five operations for each cell of the state. */
+static void cached_scan(const ait_kernels *k, int64_t rows, int64_t heads, int64_t width, int64_t size) {
+  const int32_t span[4] = {0, (int32_t)rows, 0, 0};
+  bool matrix = width == 1;
+  float *u = floats(rows * heads * width), *dt = floats(rows * heads), *a = floats(heads * size), *bc = floats(rows * size),
+        *y = floats(rows * heads * width), *state = floats(heads * width * size);
+  for (int64_t i = 0; i < rows * heads; ++i) dt[i] = -fabsf(dt[i]);
+  for (int64_t i = 0; i < heads * size; ++i) a[i] = fabsf(a[i]);
+  ait_cached_scan_f32 p = {.rows = rows,
+                           .heads = heads,
+                           .width = width,
+                           .groups = 1,
+                           .size = size,
+                           .u = u,
+                           .dt = dt,
+                           .a = a,
+                           .b = bc,
+                           .c = bc,
+                           .a_matrix = matrix,
+                           .u_stride = {heads * width, width},
+                           .dt_stride = {heads, 1},
+                           .b_stride = {size, size},
+                           .c_stride = {size, size},
+                           .y_stride = {heads * width, width},
+                           .y = y,
+                           .spans = {span, 1},
+                           .state = state};
+  char what[64];
+  snprintf(what, sizeof what, "cached scan %d tokens, %d heads, %d x %d", (int)rows, (int)heads, (int)width, (int)size);
+  line(k, what, k->cached_scan_f32, &p, ait_cached_scan_f32_units(&p), ait_cached_scan_f32_scratch(&p),
+       5.0 * (double)(rows * heads * width * size), "GFLOP/s");
+  free(u), free(dt), free(a), free(bc), free(y), free(state);
+}
+
 /* GB/s of weights. */
 static void expert(const ait_kernels *k, int64_t rows, int64_t n, int64_t depth) {
   enum { EXPERTS = 8 };
@@ -297,6 +354,27 @@ static void expert(const ait_kernels *k, int64_t rows, int64_t n, int64_t depth)
   snprintf(what, sizeof what, "experts %d rows x %d x %d", (int)rows, (int)n, (int)depth);
   line(k, what, k->expert_f32, &p, ait_expert_f32_units(&p), 0, 4.0 * (double)((rows < EXPERTS ? rows : EXPERTS) * n * depth), "GB/s");
   free(x), free(w), free(y), free(experts);
+}
+
+/* Packed. GFLOP/s; with few rows it is the weights that take the time. */
+static void expert_gemm(const ait_kernels *k, int form, int64_t rows, int64_t n, int64_t depth) {
+  enum { EXPERTS = 8 };
+  static const char *const forms[] = {"fp32", "bf16", "int8", "int4"};
+  ait_expert_gemm_f32 p = {.rows = rows, .n = n, .k = depth, .count = EXPERTS, .few_bits = form > 0, .group = form > 1 ? 32 : 0};
+  p.form = form > 0 ? (ait_weight_form)(form - 1) : AIT_WEIGHT_BF16;
+  size_t bytes = form > 0 ? ait_packed_weight_bytes(p.form, depth, n) : ait_packed_b_bytes(depth, n),
+         scale_bytes = ait_packed_scale_bytes(depth / 32, n);
+  float *x = floats(rows * depth), *w = floats((int64_t)(EXPERTS * bytes / sizeof(float))),
+        *s = floats((int64_t)(EXPERTS * scale_bytes / sizeof(float))), *y = floats(rows * n);
+  int32_t begin[EXPERTS + 1];
+  for (int e = 0; e <= EXPERTS; ++e) begin[e] = (int32_t)(rows * e / EXPERTS);
+  p.x = x, p.weight = w, p.scales = (const uint16_t *)(const void *)s, p.y = y, p.begin = begin;
+  ait_expert_gemm_f32_plan(k, &p, 1);
+  char what[64];
+  snprintf(what, sizeof what, "experts %s packed %d rows x %d x %d", forms[form], (int)rows, (int)n, (int)depth);
+  line(k, what, k->expert_gemm_f32, &p, ait_expert_gemm_f32_units(&p), ait_expert_gemm_f32_scratch(k, &p), 2.0 * (double)(rows * n * depth),
+       "GFLOP/s");
+  free(x), free(w), free(s), free(y);
 }
 
 static void lstm(const ait_kernels *k, int64_t count, int64_t n) {
@@ -355,8 +433,19 @@ static void bench(const ait_kernels *k) {
   attention(k, 12, 1, 512, 64);
   cached(k, 1, 14, 2, 1024, 64);
   cached(k, 8, 14, 2, 512, 64);
+  cached_conv1d(k, 1, 1536);
+  cached_conv1d(k, 128, 1536);
+  cached_scan(k, 1, 1536, 1, 16);
+  cached_scan(k, 64, 1536, 1, 16);
+  cached_scan(k, 1, 24, 64, 128);
+  cached_scan(k, 64, 24, 64, 128);
   expert(k, 2, 1024, 512);
   expert(k, 64, 1024, 512);
+  for (int form = 0; form < 4; ++form) {
+    expert_gemm(k, form, 2, 1024, 512);
+    expert_gemm(k, form, 64, 1024, 512);
+    expert_gemm(k, form, 512, 1024, 512);
+  }
   lstm(k, 16, 256);
 }
 

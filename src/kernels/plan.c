@@ -1,5 +1,6 @@
 /* What is decided before a kernel runs: grids, block shapes, scratch. Pure functions of the arguments. */
 #include "kernels/tile.h"
+#include <string.h>
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -146,6 +147,38 @@ size_t ait_gemm_weight_f32_scratch(const ait_kernels *k, const ait_gemm_weight_f
   return ait_weight_scratch_layout(g->form, g->k).total;
 }
 
+bool ait_expert_order(const void *experts, int32_t index_size, int64_t rows, int64_t count, int32_t *order, int32_t *place,
+                      int32_t *begin) {
+  bool good = true;
+  memset(begin, 0, (size_t)(count + 1) * sizeof *begin);
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t e = index_size == 8 ? ((const int64_t *)experts)[r] : ((const int32_t *)experts)[r];
+    bool in = e >= 0 && e < count;
+    good = good && in;
+    place[r] = in ? (int32_t)e : 0;
+    begin[place[r] + 1]++;
+  }
+  for (int64_t e = 0; e < count; ++e) begin[e + 1] += begin[e];
+  for (int64_t r = 0; r < rows; ++r) order[begin[place[r]]++] = (int32_t)r; /* begin[e] moves to the begin of e + 1 */
+  for (int64_t e = count; e > 0; --e) begin[e] = begin[e - 1];
+  begin[0] = 0;
+  for (int64_t i = 0; i < rows; ++i) place[order[i]] = (int32_t)i;
+  return good;
+}
+
+void ait_expert_gemm_f32_plan(const ait_kernels *k, ait_expert_gemm_f32 *p, int32_t threads) {
+  int64_t parts, units = ceil_div(ait_panels(p->n), panel_step(k));
+  double work = (double)p->rows * (double)p->n * (double)p->k / MIN_PART_WORK;
+  parts = work < (double)threads ? (int64_t)work : threads;
+  p->column_parts = most(1, least(parts, units));
+}
+
+size_t ait_expert_gemm_f32_scratch(const ait_kernels *k, const ait_expert_gemm_f32 *p) {
+  ait_gemm_f32 dense = {.k = p->k};
+  ait_gemm_weight_f32 few = {.k = p->k, .form = p->form};
+  return p->few_bits ? ait_gemm_weight_f32_scratch(k, &few) : ait_gemm_f32_scratch(k, &dense);
+}
+
 ait_conv_shape ait_conv_shape_of(const ait_conv_f32 *c, int32_t tile_rows) {
   const ait_image_dims *d = &c->d;
   ait_conv_shape s = {.icg = c->ic / c->groups, .ocg = c->oc / c->groups, .taps = d->kernel[0] * d->kernel[1] * d->kernel[2]};
@@ -240,6 +273,14 @@ bool ait_cached_attention_check(const ait_cached_attention_f32 *a) {
     int64_t low = a->window > 0 && past >= a->window ? past - a->window + 1 : 0;
     for (int64_t p = low / a->page; p <= (past + count - 1) / a->page; ++p)
       if (pages[p] < 0 || pages[p] >= a->pool_pages) return false;
+  }
+  return true;
+}
+
+bool ait_spans_check(const ait_spans *spans, int64_t rows, int64_t slots) {
+  for (int64_t i = 0; i < spans->count; ++i) {
+    const int32_t *s = spans->at + 4 * i;
+    if (s[1] < 0 || (s[1] > 0 && (s[0] < 0 || s[0] > rows - s[1] || s[2] < 0 || s[3] < 0 || s[3] >= slots))) return false;
   }
   return true;
 }

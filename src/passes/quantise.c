@@ -8,7 +8,8 @@ typedef struct quantiser {
   ait_graph *g;
   const ait_pass_context *context;
   ait_quantise_options options;
-  bool *leads; /* by value: a product is made of it, directly or not */
+  bool *leads;  /* by value: a product is made of it, directly or not */
+  bool *routes; /* by value: it decides which experts are taken */
 } quantiser;
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------------------------*/
@@ -85,15 +86,20 @@ static bool all_finite(const ait_tensor *t) {
   return true;
 }
 
+/* A matrix, or several: rows along the last dimension. */
 static ait_status round_weight(const quantiser *q, const ait_tensor *plain, ait_weight_bits bits, rounded_weight *out) {
   ait_allocator a = q->context->allocator;
-  int64_t n = plain->shape[0], k = plain->shape[1], group = q->options.group, groups = k / group + (k % group != 0);
+  const int32_t rank = plain->rank;
+  int64_t k = plain->shape[rank - 1], group = q->options.group, groups = k / group + (k % group != 0), n = 1, shape[3];
   int64_t columns = bits == AIT_WEIGHTS_INT4 ? k / 2 + k % 2 : k;
+  for (int32_t d = 0; d + 1 < rank; ++d) n *= shape[d] = plain->shape[d];
+  shape[rank - 1] = columns;
   *out = (rounded_weight){.scales = {.dtype = AIT_DTYPE_NONE}};
-  AIT_TRY(ait_tensor_create(a, forms[bits].dtype, 2, (const int64_t[]){n, columns}, &out->weight));
+  AIT_TRY(ait_tensor_create(a, forms[bits].dtype, rank, shape, &out->weight));
   memset(out->weight.data, 0, ait_tensor_bytes(&out->weight));
   if (bits != AIT_WEIGHTS_BF16) {
-    ait_status status = ait_tensor_create(a, AIT_BF16, 2, (const int64_t[]){n, groups}, &out->scales);
+    shape[rank - 1] = groups;
+    ait_status status = ait_tensor_create(a, AIT_BF16, rank, shape, &out->scales);
     if (status != AIT_OK) return out->scales.dtype = AIT_DTYPE_NONE, release(out), status;
   }
   size_t row_bytes = (size_t)columns * ait_dtype_size(forms[bits].dtype);
@@ -104,14 +110,14 @@ static ait_status round_weight(const quantiser *q, const ait_tensor *plain, ait_
 }
 
 /* The weight of few bits as constants of the graph; *out_weight AIT_NO_INDEX when the old one does not fit. */
-static ait_status few_bits(const quantiser *q, const ait_rewrite *w, uint32_t value, ait_weight_bits bits, uint32_t *out_weight,
-                           ait_arg *out_scales) {
+static ait_status few_bits(const quantiser *q, const ait_rewrite *w, uint32_t value, int32_t rank, ait_weight_bits bits,
+                           uint32_t *out_weight, ait_arg *out_scales) {
   ait_tensor t, plain;
   rounded_weight made;
   *out_weight = AIT_NO_INDEX;
   *out_scales = ait_arg_none();
-  if (!ait_is_constant(q->g, value) || !ait_constant_tensor(q->g, value, &t) || t.rank != 2) {
-    ait_note(w, "quantise", "weight-not-constant", "its weight is no constant matrix");
+  if (!ait_is_constant(q->g, value) || !ait_constant_tensor(q->g, value, &t) || t.rank != rank) {
+    ait_note(w, "quantise", "weight-not-constant", "its weight is not constant");
     return AIT_OK;
   }
   AIT_TRY(ait_tensor_cast(q->context->allocator, &t, AIT_F32, &plain));
@@ -146,11 +152,27 @@ static ait_status linear(const quantiser *q, ait_node *n, bool *changed) {
   uint32_t weight, out;
   ait_arg scales;
   if (bits == AIT_WEIGHTS_KEEP) return AIT_OK;
+  if (q->routes[n->results[0]])
+    return ait_note(&w, "quantise", "router", "it chooses experts: one choice weighs more than its weights"), AIT_OK;
   if (x->dtype != AIT_F32) return ait_note(&w, "quantise", "input-not-float32", "its input is %s", ait_dtype_name(x->dtype)), AIT_OK;
-  AIT_TRY(few_bits(q, &w, n->args[1].as.value, bits, &weight, &scales));
+  AIT_TRY(few_bits(q, &w, n->args[1].as.value, 2, bits, &weight, &scales));
   if (weight == AIT_NO_INDEX) return AIT_OK;
   int64_t group = bits == AIT_WEIGHTS_BF16 ? 0 : q->options.group;
   AIT_TRY(AIT_EMIT(&w, &out, "weight_linear", n->args[0], ait_arg_value(weight), scales, n->args[2], ait_arg_int(group)));
+  return replace(q, n, out, changed);
+}
+
+static ait_status experts(const quantiser *q, ait_node *n, bool *changed) {
+  ait_rewrite w = ait_rewrite_at(q->g, q->context, n);
+  uint32_t weight, out;
+  ait_arg scales;
+  if (q->options.linear == AIT_WEIGHTS_KEEP || !ait_dtype_is_float(ait_value_of(q->g, n->args[1].as.value)->dtype)) return AIT_OK;
+  if (ait_value_of(q->g, n->args[0].as.value)->dtype != AIT_F32)
+    return ait_note(&w, "quantise", "input-not-float32", "its input is not float32"), AIT_OK;
+  AIT_TRY(few_bits(q, &w, n->args[1].as.value, 3, q->options.linear, &weight, &scales));
+  if (weight == AIT_NO_INDEX) return AIT_OK;
+  int64_t group = q->options.linear == AIT_WEIGHTS_BF16 ? 0 : q->options.group;
+  AIT_TRY(AIT_EMIT(&w, &out, "expert_linear", n->args[0], ait_arg_value(weight), n->args[2], scales, ait_arg_int(group)));
   return replace(q, n, out, changed);
 }
 
@@ -162,7 +184,7 @@ static ait_status embedding(const quantiser *q, ait_node *n, bool *changed) {
   ait_arg scales;
   ait_dtype dtype = table->dtype;
   if (q->options.embedding == AIT_WEIGHTS_KEEP || table->rank != 2 || !ait_dim_is_const(q->g, table->shape[1], &features)) return AIT_OK;
-  AIT_TRY(few_bits(q, &w, n->args[0].as.value, q->options.embedding, &weight, &scales));
+  AIT_TRY(few_bits(q, &w, n->args[0].as.value, 2, q->options.embedding, &weight, &scales));
   if (weight == AIT_NO_INDEX) return AIT_OK;
   int64_t group = q->options.embedding == AIT_WEIGHTS_BF16 ? 0 : q->options.group;
   AIT_TRY(AIT_EMIT(&w, &out, "weight_embedding", ait_arg_value(weight), scales, n->args[1], ait_arg_int(features), ait_arg_int(group),
@@ -170,11 +192,14 @@ static ait_status embedding(const quantiser *q, ait_node *n, bool *changed) {
   return replace(q, n, out, changed);
 }
 
-/* ---- the head --------------------------------------------------------------------------------------------------------------------*/
+/* ---- the head, and routers
+ * --------------------------------------------------------------------------------------------------------------------*/
 static void lead(void *ctx, uint32_t v) { ((quantiser *)ctx)->leads[v] = true; }
 
+static void route(void *ctx, uint32_t v) { ((quantiser *)ctx)->routes[v] = true; }
+
 static bool is_product(const ait_node *n) {
-  static const char *const names[] = {"linear", "weight_linear", "matmul", "conv", "attention"};
+  static const char *const names[] = {"linear", "weight_linear", "expert_linear", "matmul", "conv", "attention"};
   for (size_t i = 0; i < AIT_COUNT(names); ++i)
     if (!strcmp(n->op->name, names[i])) return true;
   return false;
@@ -185,6 +210,10 @@ static void find_leading(quantiser *q) {
     bool leads = is_product(n);
     for (uint32_t i = 0; i < n->result_count && !leads; ++i) leads = n->results[i] != AIT_NO_INDEX && q->leads[n->results[i]];
     if (leads) ait_node_each_operand(n, lead, q);
+    bool routes = !strcmp(n->op->name, "topk") || !strcmp(n->op->name, "sort");
+    for (uint32_t i = 0; i < n->result_count && !routes && !is_product(n); ++i)
+      routes = n->results[i] != AIT_NO_INDEX && q->routes[n->results[i]];
+    if (routes) ait_node_each_operand(n, route, q);
   }
 }
 
@@ -193,16 +222,18 @@ ait_status ait_graph_quantise(ait_graph *g, const ait_pass_context *context, con
   quantiser q = {.g = g, .context = context, .options = *options};
   size_t count = g->value_count + 1;
   if (q.options.group <= 0) q.options.group = 32;
-  q.leads = ait_alloc_zero(context->allocator, count, 1);
+  q.leads = ait_alloc_zero(context->allocator, 2 * count, 1);
   if (!q.leads) return AIT_OOM();
+  q.routes = q.leads + count;
   find_leading(&q);
   ait_status status = AIT_OK;
   for (ait_node *n = g->first, *next; n && status == AIT_OK; n = next) {
     next = n->next;
     if (!strcmp(n->op->name, "linear")) status = linear(&q, n, out_changed);
+    else if (!strcmp(n->op->name, "expert_linear")) status = experts(&q, n, out_changed);
     else if (!strcmp(n->op->name, "embedding")) status = embedding(&q, n, out_changed);
   }
-  ait_free(context->allocator, q.leads, count);
+  ait_free(context->allocator, q.leads, 2 * count);
   return status;
 }
 

@@ -1,5 +1,6 @@
-/* Weights of few bits: linear becomes weight_linear, embedding becomes weight_embedding, and the rounded weights are new constants.
- * Rounding is to nearest, with one scale for each `group` neighbours of a row. Activations stay as they are. */
+/* Weights of few bits: linear becomes weight_linear, embedding becomes weight_embedding, expert_linear keeps its name, and the rounded
+ * weights are new constants. A linear layer whose result decides what topk or sort takes (a router of experts) stays as it is. Rounding is
+ * to nearest, with one scale for each `group` neighbours of a row. Activations stay as they are. */
 #ifndef AIT_SRC_PASSES_QUANTISE_H
 #define AIT_SRC_PASSES_QUANTISE_H
 
@@ -20,7 +21,7 @@ typedef struct ait_quantise_options {
 } ait_quantise_options;
 
 /* On a core graph. Layers whose input is not float32, or whose weight is no constant matrix, stay as they are, with a note
- * ("weight-not-constant", "input-not-float32"). The old weights are left in the store. */
+ * ("weight-not-constant", "input-not-float32", "router"). The old weights are left in the store. */
 ait_status ait_graph_quantise(ait_graph *graph, const ait_pass_context *context, const ait_quantise_options *options,
                               bool *out_changed) AIT_MUST_USE;
 

@@ -17,6 +17,14 @@
   "%h: float32[s0, 50] = linear(%x, %w, %b)\n%g: float32[s0, 50] = silu(%h)\n%y: float32[s0, 40] = linear(%g, %head, none)\n"            \
   "output user 0 \"y\" = %y\n"
 
+/* A router that takes the best of four experts for each row. */
+#define EXPERTS(k)                                                                                                                        \
+  "graph \"m\" core\nsymbol s0 [1, 64] hint 3 backed\ninput %x: float32[s0, " k "] user 0 \"x\"\ninput %router: float32[4, " k            \
+  "] parameter -1 \"router\"\ninput %w: float32[4, 50, " k "] parameter -1 \"w\"\ninput %head: float32[40, 50] parameter -1 \"head\"\n"   \
+  "%scores: float32[s0, 4] = linear(%x, %router, none)\n%best: float32[s0, 1], %which: int64[s0, 1] = topk(%scores, 1, -1, true, true)\n" \
+  "%ids: int64[s0] = select(%which, 1, 0)\n%y: float32[s0, 50] = expert_linear(%x, %w, %ids, none, 0)\n"                                  \
+  "%z: float32[s0, 50] = mul(%y, %best)\n%out: float32[s0, 40] = linear(%z, %head, none)\noutput user 0 \"y\" = %out\n"
+
 /* Runs on a backend at three sizes; concatenated results. */
 static size_t run_on(const ait_graph *g, const char *backend, float *out, size_t limit) {
   pt_run r = {0};
@@ -80,6 +88,36 @@ static void answers_move_as_far_as_the_bits_say(void **state) {
     }
 }
 
+/* Experts are rounded as other products are, each row by itself; the layer that chooses them is not. */
+static void experts_are_rounded_and_routers_are_not(void **state) {
+  AIT_UNUSED(state);
+  static const struct {
+    const char *pass;
+    ait_dtype dtype;
+    double reference, native;
+  } cases[] = {{"weights-bf16", AIT_BF16, 4e-3, 1e-6}, {"weights-int8", AIT_I8, 1e-2, 1e-2}, {"weights-int4", AIT_U8, 0.1, 1e-2}};
+  static const char *const graphs[] = {EXPERTS("64"), EXPERTS("37")};
+  for (size_t i = 0; i < AIT_COUNT(cases); ++i)
+    for (size_t k = 0; k < AIT_COUNT(graphs); ++k) {
+      float plain[2000], floats[2000], reference[2000], native[2000];
+      ait_graph *g = pt_parse(graphs[k]);
+      size_t n = run_on(g, "reference", plain, 2000);
+      assert_int_equal(run_on(g, "native", floats, 2000), n);
+      assert_true(distance(floats, plain, n) < 1e-6);
+      pt_ok(pt_passes(g, cases[i].pass, NULL), cases[i].pass);
+      assert_int_equal(pt_count(g, "linear"), 1);
+      const ait_value_info *w = &g->values[pt_find(g, "expert_linear")->args[1].as.value];
+      assert_true(w->rank == 3 && w->dtype == cases[i].dtype);
+      pt_ok(ait_graph_verify(g), "verify");
+      assert_int_equal(run_on(g, "reference", reference, 2000), n);
+      assert_int_equal(run_on(g, "native", native, 2000), n);
+      double moved = distance(reference, plain, n), apart = distance(native, reference, n);
+      if (!(moved > 1e-5 && moved < cases[i].reference)) fail_msg("%s moves answers by %g", cases[i].pass, moved);
+      if (!(apart < cases[i].native)) fail_msg("%s: native differs by %g", cases[i].pass, apart);
+      ait_graph_destroy(g);
+    }
+}
+
 /* bfloat16 weights are exact in bfloat16: nothing moves. */
 static void exact_weights_stay_exact(void **state) {
   AIT_UNUSED(state);
@@ -133,6 +171,7 @@ static void what_does_not_fit_stays(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(answers_move_as_far_as_the_bits_say),
+      cmocka_unit_test(experts_are_rounded_and_routers_are_not),
       cmocka_unit_test(exact_weights_stay_exact),
       cmocka_unit_test(choices_are_obeyed),
       cmocka_unit_test(what_does_not_fit_stays),

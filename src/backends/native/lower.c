@@ -5,7 +5,24 @@
 #include "backends/region_codec.h"
 
 /* ---- operators -------------------------------------------------------------------------------------------------------------------*/
-enum need { ANY, SAME, F32, NUMBERS, REDUCTION, ATTENTION, ROWS, UPSAMPLE, INDEX, GATHER, CUMSUM, RECURRENT, FEW_BITS, CACHED, EXPERTS };
+enum need {
+  ANY,
+  SAME,
+  F32,
+  NUMBERS,
+  REDUCTION,
+  ATTENTION,
+  ROWS,
+  UPSAMPLE,
+  INDEX,
+  GATHER,
+  CUMSUM,
+  RECURRENT,
+  FEW_BITS,
+  CACHED,
+  SLOTS,
+  EXPERTS
+};
 enum { LIST = 0x80 };
 #define L(n) (LIST | (n))
 
@@ -157,7 +174,7 @@ static bool upsample_known(const ait_region *r, const ait_region_node *n) {
 }
 
 static bool has_epilogue(nat_kind kind) {
-  return kind == NAT_LINEAR || kind == NAT_WEIGHT_LINEAR || kind == NAT_MATMUL || kind == NAT_CONV;
+  return kind == NAT_LINEAR || kind == NAT_WEIGHT_LINEAR || kind == NAT_MATMUL || kind == NAT_CONV || kind == NAT_CACHED_CONV1D;
 }
 
 /* The operands that a prepare function cannot do without. */
@@ -223,10 +240,17 @@ static bool cached_known(const ait_region *r, const ait_region_node *n) {
   return k->dtype == v->dtype && (k->dtype == AIT_I8) == scales && r->values[n->results[0]].dtype == AIT_F32;
 }
 
-static bool experts_known(const ait_region *r, const ait_region_node *n) {
-  const ait_region_value *x = arg_value(r, n, 0), *w = arg_value(r, n, 1), *e = arg_value(r, n, 2);
-  return x && w && e && x->dtype == AIT_F32 && x->rank == 2 && w->rank == 3 && e->rank == 1 &&
-         (w->dtype == AIT_F32 || w->dtype == AIT_BF16) && (e->dtype == AIT_I64 || e->dtype == AIT_I32);
+/* Floats of the right ranks; their last two operands are the table of sequences and the state. */
+static bool slots_known(const ait_region *r, const ait_region_node *n, const op_row *row) {
+  static const int32_t ranks[2][7] = {{2, 2, 1, 2, 3}, {3, 2, 0, 3, 3, 2, 4}}; /* 0: one or two */
+  const int32_t *want = ranks[row->kind == NAT_CACHED_SCAN];
+  for (uint32_t i = 0; i < row->operand_count; ++i) {
+    const ait_region_value *v = arg_value(r, n, i);
+    if (!v && want[i] == 1) continue; /* the bias */
+    if (!v || v->dtype != (i + 2 == row->operand_count ? AIT_I32 : AIT_F32)) return false;
+    if (want[i] ? v->rank != want[i] : v->rank != 1 && v->rank != 2) return false;
+  }
+  return r->values[n->results[0]].dtype == AIT_F32;
 }
 
 static bool is_weight(const ait_region *r, const ait_arg *a) {
@@ -235,6 +259,15 @@ static bool is_weight(const ait_region *r, const ait_arg *a) {
     if (a->kind == AIT_ARG_VALUE && in->value == a->as.value) return in->kind != AIT_INPUT_USER && in->name != NULL && !in->mutated;
   }
   return false;
+}
+
+static bool experts_known(const ait_region *r, const ait_region_node *n) {
+  const ait_region_value *x = arg_value(r, n, 0), *w = arg_value(r, n, 1), *e = arg_value(r, n, 2);
+  int64_t group = n->arg_count > 4 && n->args[4].kind == AIT_ARG_INT ? n->args[4].as.i : 0;
+  if (!x || !w || !e || x->dtype != AIT_F32 || x->rank != 2 || w->rank != 3 || e->rank != 1 || !is_index(e)) return false;
+  if (w->dtype == AIT_F32 || w->dtype == AIT_BF16) return true;
+  return (w->dtype == AIT_I8 || w->dtype == AIT_U8) && group > 0 && group % AIT_QUANT_GROUP == 0 && is_weight(r, &n->args[1]) &&
+         is_weight(r, &n->args[3]);
 }
 
 /* Floats times a weight that is packed when compiling, in groups that the kernel knows. */
@@ -264,6 +297,7 @@ static bool need_met(const ait_region *r, const ait_region_node *n, const op_row
     case RECURRENT: return recurrent_known(r, n, row);
     case FEW_BITS: return few_bits_known(r, n);
     case CACHED: return cached_known(r, n);
+    case SLOTS: return slots_known(r, n, row);
     case EXPERTS: return experts_known(r, n);
   }
   return false;
@@ -397,7 +431,7 @@ static bool extend_epilogue(const nat_lower *l, nat_epilogue_plan *e, nat_kind k
   if (!nat_same_dims(l->region, result, n->results[0])) return false;
   if (is_op(n, "add") && nat_is_tensor(l->region, &n->args[0]) && nat_is_tensor(l->region, &n->args[1])) {
     uint32_t other = n->args[0].as.value == result ? n->args[1].as.value : n->args[0].as.value;
-    if (other == result) return false;
+    if (other == result || kind == NAT_CACHED_CONV1D) return false;
     if (kind != NAT_CONV && !has_bias && e->bias == NAT_NONE && e->act == AIT_ACT_NONE && e->residual == NAT_NONE &&
         is_column_bias(l, result, other)) {
       e->bias = other;
@@ -533,7 +567,8 @@ static ait_status plain_step(nat_lower *l, uint32_t node, const op_row *row) {
   const ait_region_node *n = &l->region->nodes[node];
   nat_step s = new_step(l, row->kind, node);
   AIT_TRY(each_operand(n, row, push_id, l));
-  if (l->pack) AIT_TRY(nat_pack_node(l, n, row->kind));
+  if (l->pack || (row->kind == NAT_EXPERT_LINEAR && nat_value(l, n->args[1].as.value)->dtype != AIT_F32))
+    AIT_TRY(nat_pack_node(l, n, row->kind));
   return finish_step(l, &s, n);
 }
 

@@ -64,13 +64,14 @@ size_t nat_pack_bytes(nat_pack_kind kind, const int64_t dims[6]) {
   if (product > (size_t)1 << 44) return 0;
   int64_t taps = dims[3] * dims[4] * dims[5];
   switch (kind) {
-    case NAT_PACK_MATRIX: return ait_packed_b_bytes(dims[0], dims[1]);
+    case NAT_PACK_MATRIX: return (size_t)dims[2] * ait_packed_b_bytes(dims[0], dims[1]);
     case NAT_PACK_CONV: return dims[0] > 0 ? ait_conv_weight_bytes(dims[0], dims[1], dims[2], &dims[3]) : 0;
     case NAT_PACK_WINOGRAD:
       return dims[0] == 1 && dims[3] == 1 && dims[4] == 3 && dims[5] == 3 ? ait_winograd_weight_bytes(dims[1], dims[2]) : 0;
     case NAT_PACK_DEPTHWISE: return (size_t)(taps * dims[2]) * sizeof(float);
-    case NAT_PACK_WEIGHT: return dims[2] < AIT_WEIGHT_FORM_COUNT ? ait_packed_weight_bytes((ait_weight_form)dims[2], dims[0], dims[1]) : 0;
-    case NAT_PACK_SCALES: return ait_packed_scale_bytes(dims[0], dims[1]);
+    case NAT_PACK_WEIGHT:
+      return dims[2] < AIT_WEIGHT_FORM_COUNT ? (size_t)dims[3] * ait_packed_weight_bytes((ait_weight_form)dims[2], dims[0], dims[1]) : 0;
+    case NAT_PACK_SCALES: return (size_t)dims[2] * ait_packed_scale_bytes(dims[0], dims[1]);
     case NAT_PACK_TRANSPOSED: return dims[0] > 0 ? (size_t)dims[0] * ait_packed_b_bytes(dims[1] / dims[0], taps * (dims[2] / dims[0])) : 0;
   }
   return 0;
@@ -106,9 +107,17 @@ static ait_status nat_pack_request(nat_lower *l, nat_pack_kind kind, const ait_t
 }
 
 /* ---- packing ---------------------------------------------------------------------------------------------------------------------*/
-static void pack_matrix(const ait_kernels *k, const float *src, float *dst, int64_t rows, int64_t columns, int64_t row_stride,
-                        int64_t column_stride) {
-  ait_pack_b_f32 p = {.src = src, .dst = dst, .k = rows, .n = columns, .k_stride = row_stride, .n_stride = column_stride, .batch = {1, 1}};
+/* A matrix [K, N], or several [matrices, K, N]. */
+static void pack_matrix(const ait_kernels *k, const ait_tensor *t, const int64_t dims[6], float *dst) {
+  const int64_t *strides = t->strides + t->rank - 2;
+  ait_pack_b_f32 p = {.src = t->data,
+                      .dst = dst,
+                      .k = dims[0],
+                      .n = dims[1],
+                      .k_stride = strides[0],
+                      .n_stride = strides[1],
+                      .batch = {1, dims[2]},
+                      .batch_stride = {0, t->rank == 3 ? t->strides[0] : 0}};
   ait_k_pack_b_f32(k, &p, 0, ait_pack_b_f32_units(&p), NULL);
 }
 
@@ -151,11 +160,18 @@ static void pack_transposed(const ait_tensor *t, const int64_t dims[6], float *d
   }
 }
 
+static void pack_weights(const ait_tensor *t, const int64_t dims[6], void *dst) {
+  const ait_weight_form form = (ait_weight_form)dims[2];
+  size_t from = ait_tensor_bytes(t) / (size_t)(dims[3] > 0 ? dims[3] : 1), to = ait_packed_weight_bytes(form, dims[0], dims[1]);
+  for (size_t i = 0; i < (size_t)dims[3]; ++i)
+    ait_pack_weight((char *)dst + i * to, form, (const char *)t->data + i * from, dims[0], dims[1]);
+}
+
 void nat_pack_fill(const ait_kernels *k, const nat_pack *pack, const ait_tensor *t, void *dst) {
   const int64_t *d = pack->dims;
   int64_t strides[5];
   switch ((nat_pack_kind)pack->kind) {
-    case NAT_PACK_MATRIX: pack_matrix(k, t->data, dst, d[0], d[1], t->strides[0], t->strides[1]); break;
+    case NAT_PACK_MATRIX: pack_matrix(k, t, d, dst); break;
     case NAT_PACK_CONV:
       weight_strides(t, strides);
       ait_pack_conv_weight(dst, t->data, d[0], d[1], d[2], &d[3], strides);
@@ -163,8 +179,12 @@ void nat_pack_fill(const ait_kernels *k, const nat_pack *pack, const ait_tensor 
     case NAT_PACK_WINOGRAD: ait_pack_winograd_weight(dst, t->data, d[1], d[2], t->strides); break;
     case NAT_PACK_DEPTHWISE: pack_depthwise(t, d, dst); break;
     case NAT_PACK_TRANSPOSED: pack_transposed(t, d, dst); break;
-    case NAT_PACK_WEIGHT: ait_pack_weight(dst, (ait_weight_form)d[2], t->data, d[0], d[1]); break;
-    case NAT_PACK_SCALES: ait_pack_scales(dst, t->data, d[0], d[1]); break;
+    case NAT_PACK_WEIGHT: pack_weights(t, d, dst); break;
+    case NAT_PACK_SCALES:
+      for (int64_t i = 0; i < d[2]; ++i)
+        ait_pack_scales((uint16_t *)dst + (size_t)i * ait_packed_scale_bytes(d[0], d[1]) / sizeof(uint16_t),
+                        (const uint16_t *)t->data + i * d[0] * d[1], d[0], d[1]);
+      break;
   }
 }
 
@@ -191,23 +211,37 @@ ait_weight_form nat_weight_form(ait_dtype dtype) {
 }
 
 /* The weight, and the scales when there are any; lower.c has checked dtypes and groups. */
-static ait_status pack_few_bits(nat_lower *l, const ait_region_node *n) {
+static ait_status pack_few_bits(nat_lower *l, const ait_region_node *n, int32_t rank, uint32_t scale_arg) {
   const ait_region_value *x = nat_value(l, n->args[0].as.value);
   ait_tensor w, scales;
   int64_t k;
-  if (!constant_of(l, n->args[1].as.value, &w) || w.rank != 2 || !ait_tensor_is_contiguous(&w))
-    return ait_error(AIT_CODE_INVALID_MODEL, "%s: the weight is not there, or is no dense matrix", n->name);
+  if (!constant_of(l, n->args[1].as.value, &w) || w.rank != rank || !ait_tensor_is_contiguous(&w))
+    return ait_error(AIT_CODE_INVALID_MODEL, "%s: the weight is not there, or is not dense", n->name);
+  const int64_t count = rank == 3 ? w.shape[0] : 1, rows = w.shape[rank - 2], stored = w.shape[rank - 1];
   const ait_dim_expr *last = &l->region->dims[x->shape[x->rank - 1]];
-  k = w.dtype != AIT_U8 ? w.shape[1] : last->op == AIT_DIM_CONST ? last->value : -1;
-  if (k < 0 || (w.dtype == AIT_U8 && k / 2 + k % 2 != w.shape[1]))
+  k = w.dtype != AIT_U8 ? stored : last->op == AIT_DIM_CONST ? last->value : -1;
+  if (k < 0 || (w.dtype == AIT_U8 && k / 2 + k % 2 != stored))
     return ait_error(AIT_CODE_INVALID_MODEL, "%s: the weight does not fit the input", n->name);
-  AIT_TRY(nat_pack_request(l, NAT_PACK_WEIGHT, &w, (const int64_t[6]){k, w.shape[0], nat_weight_form(w.dtype), 1, 1, 1}));
+  AIT_TRY(nat_pack_request(l, NAT_PACK_WEIGHT, &w, (const int64_t[6]){k, rows, nat_weight_form(w.dtype), count, 1, 1}));
   if (w.dtype == AIT_BF16) return AIT_OK;
   int64_t group = n->args[4].as.i, groups = k / group + (k % group != 0);
-  if (!constant_of(l, n->args[2].as.value, &scales) || scales.rank != 2 || !ait_tensor_is_contiguous(&scales) ||
-      scales.shape[0] != w.shape[0] || scales.shape[1] != groups || scales.dtype != AIT_BF16)
+  if (!constant_of(l, n->args[scale_arg].as.value, &scales) || scales.rank != rank || !ait_tensor_is_contiguous(&scales) ||
+      scales.shape[rank - 2] != rows || scales.shape[rank - 1] != groups || (rank == 3 && scales.shape[0] != count) ||
+      scales.dtype != AIT_BF16)
     return ait_error(AIT_CODE_INVALID_MODEL, "%s: the scales are not there, or do not fit the weight", n->name);
-  return nat_pack_request(l, NAT_PACK_SCALES, &scales, (const int64_t[6]){groups, w.shape[0], 1, 1, 1, 1});
+  return nat_pack_request(l, NAT_PACK_SCALES, &scales, (const int64_t[6]){groups, rows, count, 1, 1, 1});
+}
+
+/* One matrix after the other. Weights that are no constants stay where they lie. */
+static ait_status pack_experts(nat_lower *l, const ait_region_node *n) {
+  ait_tensor t;
+  if (nat_value(l, n->args[1].as.value)->dtype != AIT_F32)
+    return constant_of(l, n->args[1].as.value, &t) && ait_tensor_is_contiguous(&t) ? pack_few_bits(l, n, 3, 3) : AIT_OK;
+  if (!nat_constant(l, n->args[1].as.value, &t) || t.rank != 3) return AIT_OK;
+  ait_tensor turned = t;
+  turned.shape[1] = t.shape[2], turned.shape[2] = t.shape[1];
+  turned.strides[1] = t.strides[2], turned.strides[2] = t.strides[1];
+  return nat_pack_request(l, NAT_PACK_MATRIX, &turned, (const int64_t[6]){turned.shape[1], turned.shape[2], turned.shape[0], 1, 1, 1});
 }
 
 /* The numbers of argument `arg` are all `want`. */
@@ -270,7 +304,8 @@ ait_status nat_pack_node(nat_lower *l, const ait_region_node *n, nat_kind kind) 
   bool gru = kind == NAT_GRU;
   switch (kind) {
     case NAT_LINEAR: return pack_as_matrix(l, n->args[1].as.value, true);
-    case NAT_WEIGHT_LINEAR: return pack_few_bits(l, n);
+    case NAT_WEIGHT_LINEAR: return pack_few_bits(l, n, 2, 2);
+    case NAT_EXPERT_LINEAR: return pack_experts(l, n);
     case NAT_MATMUL: return pack_as_matrix(l, n->args[1].as.value, false);
     case NAT_CONV: return pack_conv(l, n);
     case NAT_LSTM:

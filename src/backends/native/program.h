@@ -61,13 +61,13 @@ typedef struct nat_pack {
 } nat_pack;
 
 typedef enum nat_pack_kind {
-  NAT_PACK_MATRIX = 1, /* [N/16][K][16]; dims K, N */
+  NAT_PACK_MATRIX = 1, /* [N/16][K][16]; dims K, N, matrices */
   NAT_PACK_CONV,       /* ait_pack_conv_weight; dims groups, IC, OC, KD, KH, KW */
   NAT_PACK_DEPTHWISE,  /* [KD*KH*KW][C]; dims C, KD, KH, KW */
   NAT_PACK_WINOGRAD,   /* ait_pack_winograd_weight; dims 1, IC, OC, 1, 3, 3 */
   NAT_PACK_TRANSPOSED, /* per group [IC/g] x [KD*KH*KW*OC/g] as MATRIX; dims groups, IC, OC, KD, KH, KW */
-  NAT_PACK_WEIGHT,     /* ait_pack_weight; dims K, N, ait_weight_form */
-  NAT_PACK_SCALES,     /* ait_pack_scales; dims groups, N */
+  NAT_PACK_WEIGHT,     /* ait_pack_weight; dims K, N, ait_weight_form, matrices */
+  NAT_PACK_SCALES,     /* ait_pack_scales; dims groups, N, matrices */
 } nat_pack_kind;
 
 /* One instruction of an element-wise program. Registers are operands first (0 .. in_count-1), then the results of earlier instructions

@@ -200,16 +200,16 @@ static void clear_slot(const ait_tensor *state, const span *s) {
   while (ait_ref_next(state->rank - 1, shape + 1, index + 1));
 }
 
-/* y[c] = bias[c] + sum over k of w[c][k] x[t - K + 1 + k][c]; the state is the last K - 1 inputs. */
+/* y[c] = bias[c] + sum over k of w[k][c] x[t - K + 1 + k][c]; the state is the last K - 1 inputs. */
 static void convolve(const ait_tensor *x, const ait_tensor *w, const ait_tensor *bias, const ait_tensor *state, const ait_tensor *out,
                      const span *s) {
-  int64_t taps = w->shape[1];
+  int64_t taps = w->shape[0];
   for (int64_t r = s->first; r < s->first + s->count; ++r)
     for (int64_t c = 0; c < x->shape[1]; ++c) {
-      double now = element(x, r, c, 0), sum = vector_or(bias, c, 0) + now * element(w, c, taps - 1, 0);
-      for (int64_t k = 0; k + 1 < taps; ++k) sum += element(w, c, k, 0) * element(state, s->slot, c, k);
-      for (int64_t k = 0; k + 2 < taps; ++k) put(state, s->slot, c, k, element(state, s->slot, c, k + 1));
-      if (taps > 1) put(state, s->slot, c, taps - 2, now);
+      double now = element(x, r, c, 0), sum = vector_or(bias, c, 0) + now * element(w, taps - 1, c, 0);
+      for (int64_t k = 0; k + 1 < taps; ++k) sum += element(w, k, c, 0) * element(state, s->slot, k, c);
+      for (int64_t k = 0; k + 2 < taps; ++k) put(state, s->slot, k, c, element(state, s->slot, k + 1, c));
+      if (taps > 1) put(state, s->slot, taps - 2, c, now);
       put(out, r, c, 0, sum);
     }
 }
@@ -223,8 +223,8 @@ ait_status ait_ref_cached_conv1d(ait_ref_call *call) {
   AIT_TRY(ait_ref_tensor(call, 3, &sequences));
   AIT_TRY(ait_ref_tensor(call, 4, &state));
   AIT_TRY(check_spans(call, sequences));
-  if (x->rank != 2 || w->rank != 2 || w->shape[0] != x->shape[1] || w->shape[1] < 1 || !is_vector(bias, x->shape[1]) || state->rank != 3 ||
-      state->shape[1] != x->shape[1] || state->shape[2] != w->shape[1] - 1 || !ait_dtype_is_float(state->dtype))
+  if (x->rank != 2 || w->rank != 2 || w->shape[1] != x->shape[1] || w->shape[0] < 1 || !is_vector(bias, x->shape[1]) || state->rank != 3 ||
+      state->shape[1] != w->shape[0] - 1 || state->shape[2] != x->shape[1] || !ait_dtype_is_float(state->dtype))
     return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input, weight, bias and state do not fit together");
   AIT_TRY(new_result(call, x, x->shape[1], &out));
   for (int64_t i = 0; i < sequences->shape[0]; ++i) {

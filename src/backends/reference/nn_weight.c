@@ -99,28 +99,68 @@ ait_status ait_ref_weight_embedding(ait_ref_call *call) {
   return status;
 }
 
+/* ---- experts ---------------------------------------------------------------------------------------------------------------------*/
+typedef struct expert_call {
+  const ait_tensor *x, *weight, *experts;
+  ait_tensor flat, flat_scales; /* few bits: rows of all matrices */
+  few_bits f;
+  bool few;
+} expert_call;
+
+/* [E, N, K] as [E N, K]. */
+static ait_tensor stacked(const ait_tensor *t) {
+  ait_tensor flat = *t;
+  flat.rank = 2;
+  flat.shape[0] = t->shape[0] * t->shape[1], flat.shape[1] = t->shape[2];
+  flat.strides[0] = t->strides[1], flat.strides[1] = t->strides[2];
+  return flat;
+}
+
+static ait_status open_experts(ait_ref_call *call, expert_call *e) {
+  int64_t group;
+  const ait_tensor *scales = ait_ref_tensor_or_null(call, 3);
+  AIT_TRY(ait_ref_tensor(call, 0, &e->x));
+  AIT_TRY(ait_ref_tensor(call, 1, &e->weight));
+  AIT_TRY(ait_ref_tensor(call, 2, &e->experts));
+  AIT_TRY(ait_ref_int_or(call, 4, 0, &group));
+  e->few = e->weight->dtype == AIT_I8 || e->weight->dtype == AIT_U8;
+  if (e->x->rank != 2 || e->weight->rank != 3 || e->experts->rank != 1 || e->experts->shape[0] != e->x->shape[0] ||
+      (!e->few && e->weight->shape[2] != e->x->shape[1]))
+    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "rows, weights and experts do not fit together");
+  if (!e->few) return AIT_OK;
+  if (!ait_tensor_is_contiguous(e->weight) || !scales || scales->rank != 3 || !ait_tensor_is_contiguous(scales))
+    return ait_ref_error(call, AIT_CODE_INVALID_MODEL, "weights of few bits, or their scales, are not dense");
+  e->flat = stacked(e->weight), e->flat_scales = stacked(scales);
+  return open_weight(call, &e->flat, &e->flat_scales, e->x->shape[1], group, &e->f);
+}
+
+/* Row n of matrix m as doubles. room: groups doubles. */
+static void expert_row(const expert_call *e, int64_t m, int64_t n, double *room, double *out) {
+  const ait_tensor *w = e->weight;
+  int64_t at[3] = {m, n, 0};
+  if (e->few) load_row(&e->f, m * w->shape[1] + n, room, out);
+  else ait_nn_load(ait_ref_at(w, at), w->dtype, w->strides[2], w->shape[2], out);
+}
+
 /* y[r] = weight[experts[r]] x[r]. */
 ait_status ait_ref_expert_linear(ait_ref_call *call) {
-  const ait_tensor *x, *weight, *experts;
+  expert_call e = {0};
   ait_tensor out, xs, ids = {0};
-  AIT_TRY(ait_ref_tensor(call, 0, &x));
-  AIT_TRY(ait_ref_tensor(call, 1, &weight));
-  AIT_TRY(ait_ref_tensor(call, 2, &experts));
-  if (x->rank != 2 || weight->rank != 3 || experts->rank != 1 || weight->shape[2] != x->shape[1] || experts->shape[0] != x->shape[0])
-    return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "rows, weights and experts do not fit together");
-  const int64_t shape[2] = {x->shape[0], weight->shape[1]};
-  AIT_TRY(ait_ref_new(call, 0, ait_ref_widen(call, x->dtype), 2, shape, &out));
-  AIT_TRY(ait_ref_to_f64(call, x, &xs));
-  ait_status status = ait_tensor_cast(call->allocator, experts, AIT_I64, &ids);
-  if (!status) status = check_indices(call, ids.data, ids.shape[0], weight->shape[0]);
+  AIT_TRY(open_experts(call, &e));
+  const int64_t shape[2] = {e.x->shape[0], e.weight->shape[1]}, k = e.x->shape[1], room = k + e.f.groups;
+  AIT_TRY(ait_ref_new(call, 0, ait_ref_widen(call, e.x->dtype), 2, shape, &out));
+  AIT_TRY(ait_ref_to_f64(call, e.x, &xs));
+  double *row = ait_nn_doubles(call, room);
+  ait_status status = row ? ait_tensor_cast(call->allocator, e.experts, AIT_I64, &ids) : AIT_OOM();
+  if (!status) status = check_indices(call, ids.data, ids.shape[0], e.weight->shape[0]);
   for (int64_t r = 0; r < shape[0] && !status; ++r)
     for (int64_t n = 0; n < shape[1]; ++n) {
-      int64_t at[3] = {((int64_t *)ids.data)[r], n, 0};
       double sum = 0;
-      for (; at[2] < x->shape[1]; ++at[2])
-        sum += ait_element_f64(ait_ref_at(weight, at), weight->dtype) * ((double *)xs.data)[r * x->shape[1] + at[2]];
+      expert_row(&e, ((int64_t *)ids.data)[r], n, row + k, row);
+      for (int64_t i = 0; i < k; ++i) sum += row[i] * ((double *)xs.data)[r * k + i];
       ait_element_set_f64((char *)out.data + (size_t)(r * shape[1] + n) * ait_dtype_size(out.dtype), out.dtype, sum);
     }
+  if (row) ait_nn_doubles_free(call, row, room);
   ait_tensor_release(&ids);
   ait_tensor_release(&xs);
   return status;

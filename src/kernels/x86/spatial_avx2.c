@@ -4,3 +4,4 @@
 #include "kernels/template/rows.inc"
 #include "kernels/template/depthwise_f32.inc"
 #include "kernels/template/pool_f32.inc"
+#include "kernels/template/slots_f32.inc"
