@@ -66,12 +66,32 @@ def _selective_scan(hidden_states, dt, A, B, C, D=None, z=None, delta_bias=None,
     return (y.to(kind), None) if return_last_state else y.to(kind)
 
 
+def _plain(kind):
+    return "default" if "dynamic" in kind else kind
+
+
+def _dynamic_turns(model):
+    """Rotary embeddings that change with each length beyond the one they were trained for, by a branch that no export takes."""
+    for module in model.modules():
+        kind = getattr(module, "rope_type", None)
+        kinds = list(kind.values()) if isinstance(kind, dict) else [kind]
+        if any(isinstance(k, str) and "dynamic" in k for k in kinds):
+            yield module, kind
+
+
+def _longest_unchanged(model):
+    """Length up to which such embeddings are what they are at the start; None: the model has none."""
+    lengths = [getattr(module, "original_max_seq_len", None) for module, _ in _dynamic_turns(model)]
+    return min((n for n in lengths if n), default=None)
+
+
 class _Patched:
     """Functions of the model's modules that cannot be exported are exchanged while the export runs."""
 
     NAMES = {"mamba_selective_scan": _selective_scan}
 
     def __init__(self, model):
+        self.model, self.turns = model, []
         self.modules = {sys.modules[type(m).__module__] for m in model.modules() if type(m).__module__ in sys.modules}
         self.kept = []
 
@@ -81,8 +101,13 @@ class _Patched:
                 if hasattr(module, name):
                     self.kept.append((module, name, getattr(module, name)))
                     setattr(module, name, function)
+        for module, kind in _dynamic_turns(self.model):
+            self.turns.append((module, kind))
+            module.rope_type = {n: _plain(k) for n, k in kind.items()} if isinstance(kind, dict) else _plain(kind)
 
     def __exit__(self, *_):
+        for module, kind in self.turns:
+            module.rope_type = kind
         for module, name, function in self.kept:
             setattr(module, name, function)
 
@@ -131,9 +156,10 @@ def export_program(model):
 
     vocab = model.get_input_embeddings().weight.shape[0]
     ids = torch.arange(2 * sample_length).reshape(2, sample_length) % max(vocab - 1, 1)
-    auto = torch.export.Dim.AUTO
+    auto, longest = torch.export.Dim.AUTO, _longest_unchanged(model)
+    shapes = {0: auto, 1: auto if longest is None else auto(min=2, max=longest)}
     with _Patched(model), torch.no_grad():
-        return torch.export.export(Logits(model), (ids,), dynamic_shapes=({0: auto, 1: auto},), strict=False)
+        return torch.export.export(Logits(model), (ids,), dynamic_shapes=(shapes,), strict=False)
 
 
 def _checkpoint_files(folder):

@@ -5,13 +5,13 @@
 #include <math.h>
 #include <stdio.h>
 
+static const double HIDDEN = -9999; /* scores at or below it are no keys: what people write for minus infinity */
+
 typedef struct found {
   uint32_t q, k, v; /* k: [.., keys, width] once transposed back */
   bool k_is_transposed;
   double scale, cap;
-  uint32_t terms[8];
-  bool keeps[8];
-  double factors[8]; /* by which a term is multiplied after it was added */
+  dep_term terms[DEP_MAX_TERMS];
   uint32_t term_count;
   bool causal;
   uint32_t sinks; /* value that holds one number a head; AIT_NO_INDEX */
@@ -38,16 +38,19 @@ typedef struct chain {
   dep_work *w;
   found *f;
   double factor;
-  bool capped;
+  bool capped, gated;
 } chain;
 
-static bool add_term(chain *c, uint32_t term, bool keeps) {
-  if (c->capped) return no(c->w, "its mask is added before the soft cap");
-  if (c->f->term_count == AIT_COUNT(c->f->terms)) return no(c->w, "its mask has too many terms");
-  c->f->terms[c->f->term_count] = term;
-  c->f->factors[c->f->term_count] = c->factor;
-  c->f->keeps[c->f->term_count++] = keeps;
+static bool keep_term(dep_work *w, found *f, uint32_t value, dep_term_role role, double factor) {
+  if (f->term_count == AIT_COUNT(f->terms)) return no(w, "its mask has too many terms");
+  f->terms[f->term_count++] = (dep_term){value, role, factor};
   return true;
+}
+
+static bool add_term(chain *c, uint32_t term, dep_term_role role) {
+  if (c->capped) return no(c->w, "its mask is added before the soft cap");
+  if (c->gated) return no(c->w, "its mask is added before its scores are multiplied by another");
+  return keep_term(c->w, c->f, term, role, c->factor);
 }
 
 /* where(cond, scores, fill) or where(cond, fill, scores). */
@@ -56,9 +59,9 @@ static bool take_where(chain *c, const ait_node *n, uint32_t *next) {
   if (data_kind(kind_of(c->w, &n->args[0]))) return no(c->w, "its mask depends on tokens");
   for (uint32_t i = 1; i <= 2; ++i) {
     if (kind_of(c->w, &n->args[i]) != DEP_SCORES || !number(c->w->g, &n->args[3 - i], &fill)) continue;
-    if (!(fill <= -1e30)) return no(c->w, "masked scores are not minus infinity");
+    if (!(fill * c->factor <= HIDDEN)) return no(c->w, "masked scores are not minus infinity");
     *next = n->args[i].as.value;
-    return add_term(c, n->args[0].as.value, i == 1);
+    return add_term(c, n->args[0].as.value, i == 1 ? DEP_TERM_KEEPS : DEP_TERM_ADDED);
   }
   return no(c->w, "its mask is not a number");
 }
@@ -70,9 +73,34 @@ static bool take_sum(chain *c, const ait_node *n, uint32_t *next) {
     if (!ait_arg_is_tensor(c->w->g, other) || data_kind(kind_of(c->w, other)))
       return no(c->w, "what is added to its scores depends on tokens");
     *next = n->args[i].as.value;
-    return add_term(c, other->as.value, false);
+    return add_term(c, other->as.value, DEP_TERM_ADDED);
   }
   return no(c->w, "no scores are in the sum");
+}
+
+/* scores - term, as far as the term is a mask. */
+static bool take_difference(chain *c, const ait_node *n, uint32_t *next) {
+  if (kind_of(c->w, &n->args[0]) != DEP_SCORES || !ait_arg_is_tensor(c->w->g, &n->args[1]) || data_kind(kind_of(c->w, &n->args[1])))
+    return no(c->w, "what is taken from its scores depends on tokens");
+  *next = n->args[0].as.value;
+  c->factor = -c->factor;
+  bool good = add_term(c, n->args[1].as.value, DEP_TERM_ADDED);
+  c->factor = -c->factor;
+  return good;
+}
+
+/* scores times 1 where keys are seen. */
+static bool take_gate(chain *c, const ait_node *n, uint32_t *next) {
+  for (uint32_t i = 0; i < 2; ++i) {
+    const ait_arg *other = &n->args[1 - i];
+    if (kind_of(c->w, &n->args[i]) != DEP_SCORES || !ait_arg_is_tensor(c->w->g, other)) continue;
+    if (data_kind(kind_of(c->w, other))) break;
+    *next = n->args[i].as.value;
+    if (c->capped) return no(c->w, "its scores are masked before the soft cap");
+    c->gated = true;
+    return keep_term(c->w, c->f, other->as.value, DEP_TERM_UNIT, 1);
+  }
+  return no(c->w, "its scores are multiplied by what depends on tokens");
 }
 
 /* beta * term + alpha * (q k). */
@@ -82,7 +110,7 @@ static bool take_baddbmm(chain *c, const ait_node *n) {
   if (data_kind(kind_of(c->w, &n->args[0]))) return no(c->w, "what is added to its scores depends on tokens");
   double outer = c->factor;
   c->factor = outer * beta;
-  if (beta != 0 && !add_term(c, n->args[0].as.value, false)) return false;
+  if (beta != 0 && !add_term(c, n->args[0].as.value, DEP_TERM_ADDED)) return false;
   c->factor = outer * alpha;
   return true;
 }
@@ -95,11 +123,13 @@ static bool step(chain *c, const ait_node *n, uint32_t *next) {
   if (is_op(n, "cast") || is_op(n, "reshape") || is_op(n, "expand")) return true;
   if (is_op(n, "add")) return take_sum(c, n, next);
   if (is_op(n, "where")) return take_where(c, n, next);
+  if (is_op(n, "sub")) return take_difference(c, n, next);
   if (is_op(n, "mul") && number(g, &n->args[1], &x)) return c->factor *= x, true;
   if (is_op(n, "mul") && number(g, &n->args[0], &x)) return c->factor *= x, *next = n->args[1].as.value, true;
+  if (is_op(n, "mul")) return take_gate(c, n, next);
   if (is_op(n, "div") && number(g, &n->args[1], &x) && x != 0) return c->factor /= x, true;
-  if (is_op(n, "maximum") && number(g, &n->args[1], &x) && x <= -1e30) return true;
-  if (is_op(n, "clamp") && number(g, &n->args[1], &x) && x <= -1e30 && n->args[2].kind == AIT_ARG_NONE) return true;
+  if (is_op(n, "maximum") && number(g, &n->args[1], &x) && x <= HIDDEN) return true;
+  if (is_op(n, "clamp") && number(g, &n->args[1], &x) && x <= HIDDEN && n->args[2].kind == AIT_ARG_NONE) return true;
   if (is_op(n, "tanh") && !c->capped && c->factor > 0) {
     c->f->cap = c->factor;
     c->capped = true;
@@ -156,12 +186,14 @@ static bool last_dim(const ait_graph *g, const ait_node *n, uint32_t which) {
   return ait_arg_as_int(g, &n->args[which], &dim) && ait_wrap_dim(&dim, rank) && dim == rank - 1;
 }
 
-/* slice(softmax(cat(scores, sinks))): one more key without a value. */
+/* slice(softmax(cat(scores, sinks))), in this order or the other: one more key without a value. That the slice takes the scores is proven
+ * with all else. */
 static bool read_sinks(dep_work *w, uint32_t value, found *f, uint32_t *scores) {
   const ait_node *cat = ait_def_of(w->g, skip_shift(w->g, value), "cat");
   if (!cat || cat->args[0].count != 2 || !last_dim(w->g, cat, 1)) return no(w, "a part of its probabilities is cut off");
-  *scores = cat->args[0].as.list[0].as.value;
-  uint32_t sinks = cat->args[0].as.list[1].as.value;
+  bool first = kind_of(w, &cat->args[0].as.list[0]) == DEP_SCORES;
+  *scores = cat->args[0].as.list[first ? 0 : 1].as.value;
+  uint32_t sinks = cat->args[0].as.list[first ? 1 : 0].as.value;
   static const char *const shapes[] = {"expand", "reshape", "cast"};
   sinks = skip(w->g, sinks, shapes, 3);
   if (w->labels[*scores].kind != DEP_SCORES || w->labels[sinks].kind != DEP_FIXED)
@@ -170,12 +202,37 @@ static bool read_sinks(dep_work *w, uint32_t value, found *f, uint32_t *scores) 
   return true;
 }
 
+/* x / sum(x): what x is multiplied by is a mask. *out: x without it. */
+static bool read_quotient(dep_work *w, uint32_t value, found *f, uint32_t *out) {
+  const ait_graph *g = w->g;
+  const ait_node *n = ait_def_of(g, value, "div");
+  *out = value;
+  if (!n || !ait_arg_is_tensor(g, &n->args[0]) || !ait_arg_is_tensor(g, &n->args[1])) return true;
+  const ait_node *sum = ait_def_of(g, n->args[1].as.value, "sum");
+  if (!sum || sum->args[0].as.value != n->args[0].as.value) return true;
+  *out = n->args[0].as.value;
+  for (int i = 0; i < 4; ++i) {
+    const ait_node *gate = ait_def_of(g, *out, "mul");
+    if (!gate) break;
+    uint32_t k = kind_of(w, &gate->args[0]) == DEP_SCORES ? 0 : 1;
+    if (!ait_arg_is_tensor(g, &gate->args[1 - k]) || data_kind(kind_of(w, &gate->args[1 - k])))
+      return no(w, "its probabilities are multiplied by what is no mask");
+    if (!keep_term(w, f, gate->args[1 - k].as.value, DEP_TERM_GATE, 1)) return false;
+    *out = gate->args[k].as.value;
+  }
+  return true;
+}
+
 static bool read_probabilities(dep_work *w, uint32_t value, found *f) {
   static const char *const shapes[] = {"cast", "reshape", "expand"};
   value = skip(w->g, value, shapes, 3);
+  uint32_t quotient = value; /* exp is a softmax only under x / sum(x) */
+  if (!read_quotient(w, value, f, &value)) return false;
   const ait_node *cut = ait_def_of(w->g, value, "slice");
   if (cut && last_dim(w->g, cut, 1)) value = skip(w->g, cut->args[0].as.value, shapes, 3);
   const ait_node *softmax = ait_def_of(w->g, value, "softmax");
+  const ait_node *power = value == quotient ? NULL : ait_def_of(w->g, value, "exp");
+  if (power && !cut) return read_scores(w, skip_shift(w->g, power->args[0].as.value), f);
   if (!softmax || !last_dim(w->g, softmax, 1)) return no(w, "no softmax over the keys stands before the product with the values");
   uint32_t scores = skip_shift(w->g, softmax->args[0].as.value);
   if (cut && !read_sinks(w, softmax->args[0].as.value, f, &scores)) return false;
@@ -193,10 +250,7 @@ static bool read_fused(dep_work *w, const ait_node *n, found *f) {
   } else if (!number(w->g, &n->args[5], &f->scale)) return no(w, "its scale is not a number");
   if (n->args[3].kind == AIT_ARG_NONE) return true;
   if (data_kind(kind_of(w, &n->args[3]))) return no(w, "its mask depends on tokens");
-  f->terms[f->term_count] = n->args[3].as.value;
-  f->factors[f->term_count] = 1;
-  f->keeps[f->term_count++] = true;
-  return true;
+  return keep_term(w, f, n->args[3].as.value, DEP_TERM_KEEPS, 1);
 }
 
 /* ---- heads ----------------------------------------------------------------------------------------------------------------------------*/
@@ -354,7 +408,7 @@ ait_status dep_match_attention(dep_work *w, ait_node *n, bool *out_matched) {
   if (!is_candidate(w, n)) return AIT_OK;
   f.v = n->args[1].as.value;
   if (is_op(n, "attention") ? !read_fused(w, n, &f) : !read_probabilities(w, n->args[0].as.value, &f)) return AIT_OK;
-  AIT_TRY(dep_read_mask(w, f.terms, f.keeps, f.factors, f.term_count, f.causal, &mask));
+  AIT_TRY(dep_read_mask(w, f.terms, f.term_count, f.causal, &mask));
   if (!mask->good) {
     snprintf(w->near, sizeof w->near, "%s", mask->why);
     return AIT_OK;

@@ -564,6 +564,7 @@ static ait_status begin(dep_work *w) {
   memset(w->labels, 0, w->label_capacity * sizeof *w->labels);
   w->labels[w->tokens] = (dep_label){.kind = DEP_TOKEN, .dim = 1, .inner = 1};
   if (w->positions != AIT_NO_INDEX) w->labels[w->positions] = (dep_label){.kind = DEP_TOKEN, .dim = 0, .inner = 1};
+  if (w->places != AIT_NO_INDEX) w->labels[w->places] = (dep_label){.kind = DEP_TOKEN, .dim = 0, .inner = 1};
   return AIT_OK;
 }
 

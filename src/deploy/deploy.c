@@ -61,11 +61,12 @@ static ait_status settle_input(dep_work *w, size_t i, uint32_t *out) {
   const ait_value_info *v = &w->g->values[in->value];
   ait_rewrite r = {.graph = w->g, .context = &w->context, .at = w->g->first, .name = in->name, .module = AIT_NO_INDEX};
   ait_arg shape[AIT_MAX_RANK];
-  if (v->type != AIT_TYPE_TENSOR || v->rank != 2 || !ait_shape_args(w->g, in->value, shape))
+  bool line = v->type == AIT_TYPE_TENSOR && v->rank == 1 && contains(in->name, "position");
+  if (v->type != AIT_TYPE_TENSOR || (v->rank != 2 && !line) || !ait_shape_args(w->g, in->value, shape))
     return ait_error(AIT_CODE_UNSUPPORTED, "input '%s' is neither token ids, nor positions, nor a mask of tokens", in->name);
   if (contains(in->name, "position")) {
-    AIT_TRY(AIT_EMIT(&r, out, "arange", ait_arg_int(0), shape[1], ait_arg_int(1), ait_arg_dtype(v->dtype)));
-    return AIT_EMIT(&r, out, "reshape", ait_arg_value(*out), ait_arg_list(shape, 2));
+    AIT_TRY(AIT_EMIT(&r, out, "arange", ait_arg_int(0), shape[line ? 0 : 1], ait_arg_int(1), ait_arg_dtype(v->dtype)));
+    return line ? AIT_OK : AIT_EMIT(&r, out, "expand", ait_arg_value(*out), ait_arg_list(shape, 2));
   }
   if (!contains(in->name, "mask"))
     return ait_error(AIT_CODE_UNSUPPORTED, "input '%s' is neither token ids, nor positions, nor a mask of tokens", in->name);
@@ -92,19 +93,24 @@ static ait_status settle_inputs(dep_work *w) {
   return AIT_OK;
 }
 
-/* The logits: the first output that is floats [b, s, n]. All else is not wanted. */
+static bool is_logits(const ait_graph *g, const ait_region_output *o, int32_t rank) {
+  if (o->kind != AIT_OUTPUT_USER || o->arg.kind != AIT_ARG_VALUE) return false;
+  const ait_value_info *v = &g->values[o->arg.as.value];
+  return v->type == AIT_TYPE_TENSOR && v->rank == rank && ait_dtype_is_float(v->dtype);
+}
+
+/* The logits: the first output that is floats [b, s, n], or [b, n] of the last token. All else is not wanted. */
 static ait_status find_logits(dep_work *w) {
-  for (size_t i = 0; i < w->g->output_count; ++i) {
-    ait_region_output o = w->g->outputs[i];
-    if (o.kind != AIT_OUTPUT_USER || o.arg.kind != AIT_ARG_VALUE) continue;
-    const ait_value_info *v = &w->g->values[o.arg.as.value];
-    if (v->type != AIT_TYPE_TENSOR || v->rank != 3 || !ait_dtype_is_float(v->dtype)) continue;
-    o.user_index = 0;
-    o.name = "logits";
-    w->g->outputs[0] = o;
-    w->g->output_count = 1;
-    return AIT_OK;
-  }
+  for (int32_t rank = 3; rank >= 2; --rank)
+    for (size_t i = 0; i < w->g->output_count; ++i) {
+      ait_region_output o = w->g->outputs[i];
+      if (!is_logits(w->g, &o, rank)) continue;
+      o.user_index = 0;
+      o.name = "logits";
+      w->g->outputs[0] = o;
+      w->g->output_count = 1;
+      return AIT_OK;
+    }
   return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "no output holds logits: floats [batch, length, vocabulary]"),
                         "export with forward(input_ids) -> logits");
 }
@@ -182,11 +188,15 @@ static ait_status prepare(dep_work *w, const dep_source *source, ait_graph **out
   AIT_TRY(dep_widen(w->g));
   AIT_TRY(settle_inputs(w));
   AIT_TRY(run_passes(w, "fold,match,fold,simplify,cse,dce"));
+  AIT_TRY(dep_all_rows(w));
+  AIT_TRY(dep_spell_complex(w));
+  AIT_TRY(run_passes(w, TIDY));
   AIT_TRY(ait_graph_clone(w->g, out_original));
   if (batch) AIT_TRY(dep_bind_symbol(w->g, batch, 1));
   w->g->guard_count = 0; /* they were conditions on the batch and the length of one call */
   ait_symbol *s = ait_graph_symbol(w->g, w->tokens_name);
   s->min = 1;
+  s->max = INT32_MAX; /* tokens of many sequences: how long one may be is max_seq */
   return run_passes(w, TIDY);
 }
 
@@ -210,9 +220,10 @@ static ait_status unmatched(dep_work *w, const dep_label *l) {
     ait_text_append(&shape, ", ", d ? 2 : 0);
     ait_dim_text(w->g, v->shape[d], &shape);
   }
-  ait_status status = ait_error(AIT_CODE_UNSUPPORTED, "module '%s'%s%s: node '%s' (%s, [%s]) %s%s%s", module, *type ? " of " : "", type,
-                                n ? n->name : "", n ? n->op->name : "", shape.data ? shape.data : "", l->why ? l->why : "mixes tokens",
-                                *w->near ? "; the nearest match failed: " : "", w->near);
+  ait_status status =
+      ait_error(AIT_CODE_UNSUPPORTED, "%s%s%s%s%s: node '%s' (%s, [%s]) %s%s%s", *module ? "module '" : "the model", module,
+                *module ? "'" : "", *type ? " of " : "", type, n ? n->name : "", n ? n->op->name : "", shape.data ? shape.data : "",
+                l->why ? l->why : "mixes tokens", *w->near ? "; the nearest match failed: " : "", w->near);
   ait_text_deinit(&shape);
   return ait_error_hint(status, "--allow-unmatched runs the model without caches: every step computes the whole sequence");
 }
@@ -238,6 +249,7 @@ static ait_status match_all(dep_work *w) {
 
 static ait_status cache(dep_work *w) {
   AIT_TRY(dep_match_experts(w));
+  AIT_TRY(dep_spell_triangles(w));
   AIT_TRY(add_metadata(w));
   AIT_TRY(match_all(w));
   AIT_TRY(check_labels(w));
@@ -265,7 +277,8 @@ static ait_status run_whole(dep_work *w, ait_graph *plain, ait_status why) {
   w->g = plain;
   w->uncached = true;
   w->state_count = w->group_count = 0;
-  w->positions = w->sequences = AIT_NO_INDEX;
+  w->switch_at = 0;
+  w->positions = w->places = w->sequences = AIT_NO_INDEX;
   AIT_TRY(dep_label_all(w));
   AIT_TRY(dep_select_rows(w));
   return run_passes(w, "dce,fold,simplify,cse,dce");
@@ -299,7 +312,7 @@ ait_status ait_deploy(const char *path, const char *out_path, const ait_deploy_o
   ait_deploy_options known;
   ait_deploy_options_init(&known);
   if (options) memcpy(&known, options, options->struct_size < sizeof known ? options->struct_size : sizeof known);
-  dep_work w = {.a = known.allocator, .options = &known, .positions = AIT_NO_INDEX};
+  dep_work w = {.a = known.allocator, .options = &known, .positions = AIT_NO_INDEX, .places = AIT_NO_INDEX};
   w.context.allocator = w.a;
   ait_arena_init(&w.arena, w.a);
   dep_source source;

@@ -74,3 +74,93 @@ ait_status dep_select_rows(dep_work *w) {
   g->outputs[0].arg = ait_arg_value(fresh);
   return AIT_OK;
 }
+
+/* ---- models that give the logits of the last token only
+ * ---------------------------------------------------------------------------------*/
+enum { SAMPLE_LENGTH = 1000003 };
+
+static int32_t token_dim(const dep_work *w, uint32_t v) {
+  const ait_value_info *info = &w->g->values[v];
+  for (int32_t d = 0; info->type == AIT_TYPE_TENSOR && d < info->rank; ++d)
+    if (dep_is_sized_dim(w->g, info->shape[d], w->tokens_name)) return d;
+  return -1;
+}
+
+/* -1, or T - 1. */
+static bool is_last(const dep_work *w, const ait_arg *a) {
+  int64_t symbols[64], value;
+  ait_arg dim;
+  if (!ait_arg_as_dim(w->g, a, &dim) || w->g->symbol_count > AIT_COUNT(symbols)) return false;
+  if (dim.kind == AIT_ARG_INT) return dim.as.i == -1;
+  for (size_t i = 0; i < w->g->symbol_count; ++i) symbols[i] = strcmp(w->g->symbols[i].name, w->tokens_name) ? 7 : SAMPLE_LENGTH;
+  return ait_dim_eval(w->g->dims, symbols, dim.as.dim, &value) && value == SAMPLE_LENGTH - 1;
+}
+
+static bool is_minus_one(const ait_graph *g, const ait_arg *a) {
+  ait_tensor t;
+  return ait_arg_is_tensor(g, a) && ait_constant_tensor(g, a->as.value, &t) && ait_tensor_count(&t) == 1 &&
+         ait_element_f64(t.data, t.dtype) == -1;
+}
+
+static bool picks_last(const dep_work *w, const ait_node *n) {
+  int32_t dim = token_dim(w, n->args[0].as.value);
+  int64_t along;
+  if (!strcmp(n->op->name, "index") || !strcmp(n->op->name, "aten.index.Tensor")) {
+    const ait_arg *list = &n->args[1];
+    for (uint32_t i = 0; list->kind == AIT_ARG_LIST && i < list->count; ++i)
+      if (list->as.list[i].kind != AIT_ARG_NONE) return (int32_t)i == dim && is_minus_one(w->g, &list->as.list[i]);
+    return false;
+  }
+  if (n->arg_count < 3 || !ait_arg_as_int(w->g, &n->args[1], &along) || !ait_wrap_dim(&along, w->g->values[n->args[0].as.value].rank) ||
+      along != dim)
+    return false;
+  if (!strcmp(n->op->name, "index_select")) return is_minus_one(w->g, &n->args[2]);
+  return (!strcmp(n->op->name, "select") || !strcmp(n->op->name, "slice")) && is_last(w, &n->args[2]);
+}
+
+/* The same for one row as for many: works along the last dimension only, whatever stands before it. */
+static bool takes_rows(const ait_graph *g, const ait_node *n) {
+  static const char *const along_last[] = {"linear", "matmul", "layer_norm", "rms_norm"};
+  bool known = n->op->traits & AIT_OP_POINTWISE;
+  for (size_t i = 0; i < AIT_COUNT(along_last); ++i) known |= !strcmp(n->op->name, along_last[i]);
+  for (uint32_t i = 1; i < n->arg_count; ++i) {
+    if (!ait_arg_is_tensor(g, &n->args[i])) continue;
+    const ait_value_info *v = &g->values[n->args[i].as.value];
+    known &= v->def == NULL && v->rank <= (n->op->traits & AIT_OP_POINTWISE ? 1 : 2);
+  }
+  return known && n->result_count == 1 && n->arg_count && ait_arg_is_tensor(g, &n->args[0]);
+}
+
+ait_status dep_all_rows(dep_work *w) {
+  ait_graph *g = w->g;
+  ait_node *path[16];
+  int count = 0;
+  uint32_t v = g->outputs[0].arg.as.value;
+  if (token_dim(w, v) >= 0) return AIT_OK;
+  for (;;) {
+    ait_node *n = g->values[v].def;
+    if (!n || count == (int)AIT_COUNT(path) || !n->arg_count || !ait_arg_is_tensor(g, &n->args[0]))
+      return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "no output holds logits: floats [batch, length, vocabulary]"),
+                            "export with forward(input_ids) -> logits");
+    v = n->args[0].as.value;
+    if (token_dim(w, v) >= 0) {
+      if (picks_last(w, n)) break;
+      return ait_error(AIT_CODE_UNSUPPORTED, "the logits are not of each token, nor of the last: '%s' of node '%s' stands before them",
+                       n->op->name, n->name);
+    }
+    if (!takes_rows(g, n))
+      return ait_error(AIT_CODE_UNSUPPORTED, "the logits are of one token, and '%s' of node '%s' may not be made for all", n->op->name,
+                       n->name);
+    path[count++] = n;
+  }
+  while (count-- > 0) {
+    ait_rewrite r = ait_rewrite_at(g, &w->context, path[count]);
+    ait_arg args[16];
+    if (path[count]->arg_count > AIT_COUNT(args)) return ait_error(AIT_CODE_LIMIT, "node '%s' has too many arguments", path[count]->name);
+    memcpy(args, path[count]->args, path[count]->arg_count * sizeof *args);
+    args[0] = ait_arg_value(v);
+    AIT_TRY(ait_emit(&r, path[count]->op->name, args, path[count]->arg_count, &v));
+  }
+  g->outputs[0].arg = ait_arg_value(v);
+  return AIT_OK;
+}

@@ -62,10 +62,23 @@ typedef struct dep_state {
   uint32_t group;
 } dep_state;
 
+/* What a term of a mask does to the scores. */
+typedef enum dep_term_role {
+  DEP_TERM_ADDED, /* floats: added; truth values: the keys that are dropped */
+  DEP_TERM_KEEPS, /* truth values: the keys that are kept. Floats: added */
+  DEP_TERM_GATE,  /* floats 0 and 1 by which probabilities are multiplied before they are made to sum to one */
+  DEP_TERM_UNIT,  /* floats by which scores are multiplied: 1 wherever a key is seen */
+} dep_term_role;
+
+typedef struct dep_term {
+  uint32_t value; /* depends on sizes only */
+  dep_term_role role;
+  double factor; /* by which a float that is added is multiplied */
+} dep_term;
+enum { DEP_MAX_TERMS = 8 };
+
 typedef struct dep_mask_memo {
-  uint32_t terms[8];
-  bool kinds[8];
-  double factors[8];
+  dep_term terms[DEP_MAX_TERMS];
   uint32_t count;
   bool good, causal;
   int64_t window;
@@ -83,6 +96,8 @@ typedef struct dep_work {
   uint32_t tokens;         /* the graph input of token ids [1, T] */
   const char *tokens_name; /* symbol of T */
   uint32_t positions;      /* int64 [T]; AIT_NO_INDEX until needed */
+  uint32_t places;         /* int64 [T]: rows of tables that long sequences exchange; AIT_NO_INDEX until needed */
+  int64_t switch_at;       /* the longest sequence that has the first of the two; 0: there are none */
   uint32_t sequences;      /* int32 [S, 4] */
   uint32_t rows;           /* int64 [R] */
   dep_label *labels;       /* by value id */
@@ -147,10 +162,23 @@ ait_status dep_reach(dep_work *w, int64_t *out) AIT_MUST_USE;
 
 /* attention.c. n: a product of scores and values, or a fused attention. *out_matched false: dep_work.near says why. */
 ait_status dep_match_attention(dep_work *w, ait_node *n, bool *out_matched) AIT_MUST_USE;
-/* masks.c: terms that depend on sizes only, at most 8: floats are added to the scores; truth values say which keys are kept (keeps) or
- * dropped. factors: that each float term is multiplied by. `causal`: the fused operator's own flag. */
-ait_status dep_read_mask(dep_work *w, const uint32_t *terms, const bool *keeps, const double *factors, uint32_t count, bool causal,
-                         dep_mask_memo **out) AIT_MUST_USE;
+/* masks.c: what the terms, at most DEP_MAX_TERMS, make of the scores. `causal`: the fused operator's own flag. */
+ait_status dep_read_mask(dep_work *w, const dep_term *terms, uint32_t count, bool causal, dep_mask_memo **out) AIT_MUST_USE;
+/* mask_grid.c: the mask on a grid of queries and keys. */
+typedef struct dep_grid {
+  int64_t points, heads;
+  const int64_t *at; /* [points], ascending: positions of queries and of keys; NULL: 0, 1, … */
+  float *bias;       /* [heads, points, points]; -INFINITY: masked */
+  size_t bytes;
+} dep_grid;
+static inline int64_t dep_grid_at(const dep_grid *m, int64_t i) { return m->at ? m->at[i] : i; }
+/* points, heads and at are given. *good false: its shape or its values are not understood. */
+ait_status dep_grid_fill(dep_work *w, const dep_term *terms, uint32_t count, bool causal, dep_grid *m, bool *good) AIT_MUST_USE;
+/* Are its values functions of the two positions alone, so that it can be evaluated at a few positions of a long sequence? *sources: the
+ * values 0, 1, … that it is made of (arena). */
+ait_status dep_grid_can_sample(dep_work *w, const dep_term *terms, uint32_t count, bool *out) AIT_MUST_USE;
+/* tril and triu become comparisons of positions. */
+ait_status dep_spell_triangles(dep_work *w) AIT_MUST_USE;
 /* conv.c */
 ait_status dep_match_conv(dep_work *w, ait_node *n, bool *out_matched) AIT_MUST_USE;
 /* experts.c: products with matrices that rows choose. */
@@ -172,7 +200,11 @@ ait_status dep_prove(dep_work *w, uint32_t old_value, uint32_t new_value, const 
 ait_status dep_reduce(dep_work *w, bool *out_any) AIT_MUST_USE;
 /* Names of precisions, before any work. Errors: invalid-argument. */
 ait_status dep_reduce_check(const ait_deploy_options *options) AIT_MUST_USE;
+/* complex.c: products of complex numbers that are read as pairs of real ones. */
+ait_status dep_spell_complex(dep_work *w) AIT_MUST_USE;
 /* head.c */
+/* A model that gives the logits of the last token only gives those of all. Errors: unsupported: the logits are something else. */
+ait_status dep_all_rows(dep_work *w) AIT_MUST_USE;
 ait_status dep_select_rows(dep_work *w) AIT_MUST_USE;
 
 #endif

@@ -83,8 +83,8 @@ static ait_status refuse(dep_work *w, uint32_t v, int32_t dim, int64_t length) {
   return ait_error_hint(status, "it does not change up to --max-seq %lld", (long long)longest);
 }
 
-/* [.., T, ..] from a table [max_seq, rest]. */
-static ait_status look_up(dep_work *w, const ait_rewrite *r, uint32_t v, int32_t dim, ait_tensor *all, uint32_t *out) {
+/* [.., T, ..] from a table [max_seq, rest]; at: which row of it each token has. */
+static ait_status look_up(dep_work *w, const ait_rewrite *r, uint32_t v, int32_t dim, ait_tensor *all, uint32_t at, uint32_t *out) {
   ait_graph *g = w->g;
   int32_t rank = all->rank;
   ait_tensor turned = *all, plain;
@@ -107,9 +107,68 @@ static ait_status look_up(dep_work *w, const ait_rewrite *r, uint32_t v, int32_t
   ait_status status = dep_add_weight(w, name, &plain, &weight);
   ait_tensor_release(&plain);
   AIT_TRY(status);
-  AIT_TRY(AIT_EMIT(r, out, "index_select", ait_arg_value(weight), ait_arg_int(0), ait_arg_value(w->positions)));
+  AIT_TRY(AIT_EMIT(r, out, "index_select", ait_arg_value(weight), ait_arg_int(0), ait_arg_value(at)));
   AIT_TRY(AIT_EMIT(r, out, "reshape", ait_arg_value(*out), ait_arg_list(shape, (uint32_t)rank)));
   return AIT_EMIT(r, out, "permute", ait_arg_value(*out), ait_arg_list(order, (uint32_t)rank));
+}
+
+/* ---- tables that long sequences exchange for another: factors of rotary embeddings -------------------------------------------------*/
+/* Equal at all lengths from `from` to max_seq, as far as they are tried. */
+static ait_status is_steady_from(dep_work *w, uint32_t v, int32_t dim, const ait_tensor *all, int64_t from, bool *out) {
+  *out = true;
+  for (int64_t length = from; length < w->max_seq && *out; length = length + 1 + (length - from) * 2) {
+    ait_tensor t;
+    AIT_TRY(compute(w, v, length, &t));
+    *out = same_start(all, &t, dim);
+    ait_tensor_release(&t);
+  }
+  return AIT_OK;
+}
+
+static ait_status add_places(dep_work *w) {
+  ait_dim t = w->g->values[w->tokens].shape[1];
+  if (w->places != AIT_NO_INDEX) return AIT_OK;
+  AIT_TRY(dep_add_input(w, "places", AIT_I64, 1, &t, &w->places));
+  void *labels = w->labels;
+  AIT_TRY(ait_grow(w->a, &labels, &w->label_capacity, w->g->value_count, sizeof *w->labels));
+  w->labels = labels;
+  w->labels[w->places] = (dep_label){.kind = DEP_TOKEN, .dim = 0, .inner = 1};
+  return AIT_OK;
+}
+
+/* The table of short sequences, then that of long ones, max_seq rows each. */
+static ait_status join_tables(dep_work *w, const ait_tensor *some, const ait_tensor *all, int32_t dim, ait_tensor *out) {
+  int64_t shape[AIT_MAX_RANK];
+  memcpy(shape, all->shape, sizeof shape);
+  shape[dim] = 2 * all->shape[dim];
+  AIT_TRY(ait_tensor_create(w->a, all->dtype, all->rank, shape, out));
+  memset(out->data, 0, ait_tensor_bytes(out));
+  ait_tensor part = *out;
+  part.shape[dim] = some->shape[dim];
+  AIT_TRY(ait_tensor_copy(&part, some));
+  part.shape[dim] = all->shape[dim];
+  part.data = (char *)out->data + (size_t)(all->shape[dim] * out->strides[dim]) * ait_dtype_size(out->dtype);
+  return ait_tensor_copy(&part, all);
+}
+
+/* One value up to some length, and another for all longer ones: two tables. *out AIT_NO_INDEX: it is not so. */
+static ait_status switch_tables(dep_work *w, const ait_rewrite *r, uint32_t v, int32_t dim, ait_tensor *all, uint32_t *out) {
+  int64_t last;
+  bool steady;
+  ait_tensor some, both = {0};
+  *out = AIT_NO_INDEX;
+  if (dim < 0) return AIT_OK;
+  AIT_TRY(longest_steady(w, v, dim, &last));
+  AIT_TRY(is_steady_from(w, v, dim, all, last + 1, &steady));
+  if (!steady || (w->switch_at && w->switch_at != last)) return AIT_OK;
+  AIT_TRY(add_places(w));
+  AIT_TRY(compute(w, v, last, &some));
+  ait_status status = join_tables(w, &some, all, dim, &both);
+  ait_tensor_release(&some);
+  if (!status) status = look_up(w, r, v, dim, &both, w->places, out);
+  ait_tensor_release(&both);
+  w->switch_at = last;
+  return status;
 }
 
 static ait_status place(dep_work *w, uint32_t v, uint32_t *out) {
@@ -123,9 +182,11 @@ static ait_status place(dep_work *w, uint32_t v, uint32_t *out) {
                      module_of(w->g, v));
   AIT_TRY(ait_error_context(compute(w, v, w->max_seq, &all), "values of positions up to %lld", (long long)w->max_seq));
   ait_status status = is_steady(w, v, dim, &all, &worst);
-  if (!status && worst) status = refuse(w, v, dim, worst);
-  if (!status && dim >= 0) status = look_up(w, &r, v, dim, &all, out);
-  if (!status && dim < 0) {
+  if (!status && worst) {
+    status = switch_tables(w, &r, v, dim, &all, out);
+    if (!status && *out == AIT_NO_INDEX) status = refuse(w, v, dim, worst);
+  } else if (!status && dim >= 0) status = look_up(w, &r, v, dim, &all, w->positions, out);
+  else if (!status) {
     char name[32];
     snprintf(name, sizeof name, "table.%u", w->tables++);
     status = dep_add_weight(w, name, &all, out);
@@ -164,25 +225,38 @@ ait_status dep_place_tables(dep_work *w) {
   return AIT_OK;
 }
 
+/* *can: the value can be computed for that length; tables end somewhere. */
+static ait_status can_reach(dep_work *w, uint32_t v, int64_t length, bool *can) {
+  ait_tensor t;
+  ait_status status = compute(w, v, length, &t);
+  *can = !status;
+  if (!status) ait_tensor_release(&t);
+  if (!status || ait_status_code(status) != AIT_CODE_INVALID_ARGUMENT) return status;
+  ait_status_ignore(status);
+  return AIT_OK;
+}
+
+static ait_status reach_of(dep_work *w, uint32_t v, int64_t *most) {
+  int64_t low = 2, high = *most;
+  bool can;
+  AIT_TRY(can_reach(w, v, high, &can));
+  while (!can && high - low > 1) {
+    bool middle;
+    AIT_TRY(can_reach(w, v, low + (high - low) / 2, &middle));
+    if (middle) low = low + (high - low) / 2;
+    else high = low + (high - low) / 2;
+  }
+  if (!can) *most = low;
+  return AIT_OK;
+}
+
 ait_status dep_reach(dep_work *w, int64_t *out) {
   *out = w->max_seq;
   for (const ait_node *n = w->g->first; n; n = n->next) {
     reads r = {.w = w};
     ait_node_each_operand(n, look, &r);
-    for (uint32_t i = 0; r.tokens && i < r.count; ++i) {
-      ait_tensor t;
-      while (*out > 2) { /* learned positions end somewhere */
-        if (length_dim(w, r.values[i]) < 0) break;
-        ait_status status = compute(w, r.values[i], *out, &t);
-        if (!status) {
-          ait_tensor_release(&t);
-          break;
-        }
-        if (ait_status_code(status) != AIT_CODE_INVALID_ARGUMENT) return status;
-        ait_status_ignore(status);
-        *out /= 2;
-      }
-    }
+    for (uint32_t i = 0; r.tokens && i < r.count; ++i)
+      if (length_dim(w, r.values[i]) >= 0) AIT_TRY(reach_of(w, r.values[i], out));
   }
   return AIT_OK;
 }

@@ -145,6 +145,7 @@ static ait_status write_section(seal *s) {
                   (long long)source->pad);
   for (uint32_t i = 0; i < source->stop_count; ++i) ait_text_printf(t, "%s%lld", i ? "," : "", (long long)source->stops[i]);
   ait_text_printf(t, "],\"cached\":%s", s->w->uncached ? "false" : "true");
+  if (s->w->switch_at) ait_text_printf(t, ",\"switch_at\":%lld", (long long)s->w->switch_at);
   put_states(s->w, t);
   put_evidence(s, t);
   ait_text_printf(t, "}\n");

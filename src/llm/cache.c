@@ -99,7 +99,7 @@ static bool is_empty(const lm_cache *c, const lm_block *b) {
 
 /* A block that holds nothing goes, and then perhaps its parent. */
 static void prune(lm_cache *c, lm_block *b) {
-  while (b != &c->root && is_empty(c, b)) {
+  while (b->parent && is_empty(c, b)) {
     lm_block *parent = b->parent, **at = &c->buckets[b->hash & c->bucket_mask];
     while (*at != b) at = &(*at)->next;
     *at = b->next;
@@ -193,7 +193,7 @@ static void join_block(lm_cache *c, lm_chain *chain, int32_t i, lm_block *b) {
 }
 
 int32_t lm_chain_match(lm_cache *c, lm_chain *chain, const int32_t *tokens, int32_t count, int32_t *out_snapshot) {
-  lm_block *at = &c->root;
+  lm_block *at = &c->roots[chain->is_long];
   int32_t length = 0, limit = (count - 1) / c->shape.block;
   *out_snapshot = -1;
   if (!c->shape.keeps) return 0;
@@ -247,7 +247,7 @@ void lm_chain_commit(lm_cache *c, lm_chain *chain, const int32_t *tokens, int32_
   while (c->shape.keeps && chain->shared < chain->count && (chain->shared + 1) * c->shape.block <= past) {
     int32_t i = chain->shared;
     const int32_t *own = tokens + (int64_t)i * c->shape.block;
-    lm_block *parent = i > 0 ? chain->blocks[i - 1] : &c->root, *b = find_child(c, parent, own);
+    lm_block *parent = i > 0 ? chain->blocks[i - 1] : &c->roots[chain->is_long], *b = find_child(c, parent, own);
     if (!b && !(b = add_child(c, parent, own))) break; /* no block left: the chain's pages stay its own */
     share_block(c, chain, i, b);
     chain->shared++;

@@ -42,12 +42,13 @@ typedef struct lm_chain {
   int32_t count;                     /* blocks that it has pages for */
   int32_t shared;                    /* of these, the first so many are in the tree */
   int32_t first[AIT_LM_MAX_GROUPS];  /* pages before it are behind the window */
+  bool is_long;                      /* of a sequence beyond ait_lm_info.switch_at: has a tree of its own. Set while it is empty */
 } lm_chain;
 
 typedef struct lm_cache {
   ait_allocator allocator;
   lm_cache_shape shape;
-  lm_block *blocks, *free_blocks, root;
+  lm_block *blocks, *free_blocks, roots[2]; /* of short and of long sequences */
   int32_t block_count;
   int32_t *tokens;
   lm_block **buckets;

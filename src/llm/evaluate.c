@@ -22,6 +22,7 @@ static ait_status run_window(evaluation *v, const int32_t *tokens, int64_t count
   for (int64_t past = 0; past + 1 < all; past += CHUNK) {
     int32_t n = (int32_t)(all - 1 - past < CHUNK ? all - 1 - past : CHUNK); /* nothing follows the last token */
     ait_lm_sequence s = {.count = n, .past = (int32_t)past, .page_count = v->page_count};
+    s.is_long = v->info->switch_at > 0 && all > v->info->switch_at;
     for (uint32_t g = 0; g < v->info->group_count; ++g) s.pages[g] = v->pages;
     for (int32_t i = 0; i < n; ++i) {
       int64_t at = past + i - begin;

@@ -6,11 +6,11 @@
 #include "llm/engine.h"
 #include <stdlib.h>
 
-enum { VOCAB = 37, PAGE = 4, WINDOW = 6, MAX_SEQ = 96 };
+enum { VOCAB = 37, PAGE = 4, WINDOW = 6, MAX_SEQ = 96, SWITCH_AT = 30, LONG = 1000 };
 
 typedef struct fake {
   ait_lm_info info;
-  int32_t *pages[2]; /* [units][PAGE] tokens */
+  int32_t *pages[2]; /* [units][PAGE] tokens, + LONG where the sequence was said to be a long one */
   uint64_t *slots;   /* hash of all tokens */
   int32_t units[3];
   int64_t runs, copies, fail_at;
@@ -57,7 +57,8 @@ static inline ait_status fake_run(void *ctx, const ait_lm_batch *b) {
       int32_t p = s->past + r, token = b->tokens[s->first + r];
       assert_true(p < MAX_SEQ && p / PAGE < s->page_count + (f->pages[0] || f->pages[1] ? 0 : MAX_SEQ));
       for (int g = 0; g < 2; ++g)
-        if (f->pages[g]) f->pages[g][s->pages[g][p / PAGE] * PAGE + p % PAGE] = token;
+        if (f->pages[g]) f->pages[g][s->pages[g][p / PAGE] * PAGE + p % PAGE] = token + (s->is_long ? LONG : 0);
+      assert_true(f->info.switch_at == 0 ? !s->is_long : s->is_long || p < f->info.switch_at);
       state = mix(state, (uint64_t)token);
       hash[s->first + r] = slots ? state : 0;
     }
@@ -77,13 +78,14 @@ static inline ait_status fake_copy(void *ctx, uint32_t group, int32_t from, int3
   return AIT_OK;
 }
 
-typedef enum kind { FULL, WINDOWED, SLOTS, HYBRID, KINDS } kind;
+typedef enum kind { FULL, WINDOWED, SLOTS, HYBRID, SWITCHED, KINDS } kind;
 
 static inline void fake_init(fake *f, kind k) {
   *f = (fake){.info = {.vocab = VOCAB, .max_seq = MAX_SEQ, .page_size = PAGE, .stops = {36}, .stop_count = 1, .cached = true}};
   if (k == HYBRID) f->info.groups[f->info.group_count++] = (ait_lm_group){AIT_LM_SLOTS, 0, 1, 64}; /* in any order */
   if (k != SLOTS) f->info.groups[f->info.group_count++] = (ait_lm_group){AIT_LM_PAGES, 0, 1, 64};
-  if (k == WINDOWED) f->info.groups[f->info.group_count++] = (ait_lm_group){AIT_LM_PAGES, WINDOW, 1, 64};
+  if (k == SWITCHED) f->info.switch_at = SWITCH_AT;
+  if (k == WINDOWED || k == SWITCHED) f->info.groups[f->info.group_count++] = (ait_lm_group){AIT_LM_PAGES, WINDOW, 1, 64};
   if (k == SLOTS) f->info.groups[f->info.group_count++] = (ait_lm_group){AIT_LM_SLOTS, 0, 1, 64};
 }
 

@@ -46,6 +46,7 @@ static bool start_lane(ait_engine *e, lm_lane *lane) {
     lane->spare = spare && lane->slot >= 0 ? lm_slot_take(&e->cache) : -1;
     if (lane->slot < 0 || (spare && lane->spare < 0)) return lm_lane_stop(e, lane), false;
   }
+  lane->chain.is_long = e->model.info->switch_at > 0 && lane->count > e->model.info->switch_at;
   lane->past = e->model.info->cached ? lm_chain_match(&e->cache, &lane->chain, lane->tokens, lane->count, &snapshot) : 0;
   if (snapshot >= 0) {
     ait_status status = e->model.copy(e->model.ctx, e->slot_group, snapshot, lane->slot);
@@ -70,7 +71,12 @@ static void add_lane(ait_engine *e, lm_lane *lane, int32_t rows) {
   lane->rows = rows;
   lane->first_row = e->token_count;
   lane->first_logits = e->row_count;
-  *s = (ait_lm_sequence){.first = e->token_count, .count = rows, .past = lane->past, .slot = lane->slot, .page_count = lane->chain.count};
+  *s = (ait_lm_sequence){.first = e->token_count,
+                         .count = rows,
+                         .past = lane->past,
+                         .slot = lane->slot,
+                         .page_count = lane->chain.count,
+                         .is_long = lane->chain.is_long};
   for (uint32_t g = 0; g < e->cache.shape.groups; ++g) s->pages[e->group_of[g]] = lane->chain.pages[g];
   int32_t known = least(rows, left_of(lane));
   memcpy(e->tokens + e->token_count, lane->tokens + lane->past, (size_t)known * sizeof *e->tokens);
@@ -89,11 +95,19 @@ static int32_t chunk(const ait_engine *e, const lm_lane *lane, int32_t room) {
   return !e->model.info->cached && rows < left_of(lane) ? 0 : rows;
 }
 
+/* Tokens up to which what the lane has computed is good. */
+static int32_t good_until(const ait_engine *e, const lm_lane *lane) {
+  int64_t last = e->model.info->switch_at;
+  return last > 0 && lane->started && !lane->chain.is_long ? least(e->max_len, (int32_t)last) : e->max_len;
+}
+
 static void schedule_lane(ait_engine *e, lm_lane *lane) {
-  int32_t room = e->options.max_tokens - e->token_count, left = left_of(lane);
+  int32_t room = e->options.max_tokens - e->token_count, left;
+  if (lane->count > good_until(e, lane)) lm_lane_stop(e, lane); /* it has become a long one: all of it is computed anew */
   if (!start_lane(e, lane)) return;
   left = left_of(lane);
   int32_t drafts = left == 1 ? least(lane->draft_count, room - 1) : 0;
+  drafts = least(drafts, good_until(e, lane) - lane->count);
   drafts = drafts < 0 ? 0 : drafts;
   int32_t rows = left == 1 ? least(1, room) + drafts : chunk(e, lane, room);
   if (rows <= 0 || e->row_count + 1 + drafts > e->max_rows) return;

@@ -38,6 +38,10 @@ ait_status lm_draft_create(ait_engine *e) {
     if (info->groups[g].kind == AIT_LM_SLOTS || !info->cached)
       return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "a draft model with scans cannot take its proposals back"),
                             "a draft model of attention layers only, or --speculate ngram");
+  if (info->switch_at > 0 && info->switch_at < e->max_len)
+    return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "the draft model computes sequences of more than %lld tokens in another way",
+                                    (long long)info->switch_at),
+                          "--max-seq %lld, or --speculate ngram", (long long)info->switch_at);
   if (info->vocab != e->model.info->vocab)
     return ait_error(AIT_CODE_INVALID_ARGUMENT, "the draft model has %lld tokens, the model %lld", (long long)info->vocab,
                      (long long)e->model.info->vocab);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* Where an input of the graph gets its contents. */
-typedef enum role { ROLE_TOKENS, ROLE_POSITIONS, ROLE_SEQUENCES, ROLE_ROWS, ROLE_TABLE, ROLE_STATE } role;
+typedef enum role { ROLE_TOKENS, ROLE_POSITIONS, ROLE_PLACES, ROLE_SEQUENCES, ROLE_ROWS, ROLE_TABLE, ROLE_STATE } role;
 
 typedef struct port {
   role role;
@@ -93,6 +93,10 @@ static ait_status read_info(ait_lm *lm, const ait_json *root) {
   }
   f->stop_count = stops->count;
   f->cached = cached->as.b;
+  if (!get_int(root, "switch_at", 1, f->max_seq, &f->switch_at)) {
+    if (ait_json_get(root, "switch_at")) return damaged("switch_at");
+    f->switch_at = 0;
+  }
   return read_groups(lm, root);
 }
 
@@ -128,7 +132,10 @@ static ait_status describe_port(ait_lm *lm, const ait_json *root, const ait_regi
     role role;
     int32_t rank;
     ait_dtype dtype;
-  } known[] = {{"positions", ROLE_POSITIONS, 1, AIT_I64}, {"sequences", ROLE_SEQUENCES, 2, AIT_I32}, {"rows", ROLE_ROWS, 1, AIT_I64}};
+  } known[] = {{"positions", ROLE_POSITIONS, 1, AIT_I64},
+               {"places", ROLE_PLACES, 1, AIT_I64},
+               {"sequences", ROLE_SEQUENCES, 2, AIT_I32},
+               {"rows", ROLE_ROWS, 1, AIT_I64}};
   const ait_region_value *v = &r->values[in->value];
   *p = (port){.role = ROLE_TOKENS, .value = in->value, .rank = v->rank, .dtype = v->dtype};
   if (in->user_index == 0) return v->rank == 2 && (v->dtype == AIT_I64 || v->dtype == AIT_I32) ? AIT_OK : damaged("the tokens");
@@ -230,7 +237,8 @@ static ait_status make_tensor(ait_lm_context *c, const port *p, ait_tensor *out)
   memcpy(shape, p->shape, sizeof shape);
   switch (p->role) {
     case ROLE_TOKENS: shape[0] = 1, shape[1] = ait_lm_round(o->max_tokens); break;
-    case ROLE_POSITIONS: shape[0] = ait_lm_round(o->max_tokens); break;
+    case ROLE_POSITIONS:
+    case ROLE_PLACES: shape[0] = ait_lm_round(o->max_tokens); break;
     case ROLE_SEQUENCES: shape[0] = o->max_sequences, shape[1] = 4; break;
     case ROLE_ROWS: shape[0] = c->row_room; break;
     case ROLE_TABLE: shape[0] = o->max_sequences, shape[1] = c->table_width; break;
@@ -308,6 +316,8 @@ static ait_status check_sequence(const ait_lm_context *c, const ait_lm_batch *b,
   const ait_lm_info *f = &c->lm->info;
   if (s->count < 1 || s->first < 0 || s->first > b->token_count - s->count)
     return bad("rows of a sequence are outside the batch", s->first);
+  if (f->switch_at && !s->is_long && (int64_t)s->past + s->count > f->switch_at)
+    return bad("a short sequence has become a long one: all of it must be computed anew", s->past);
   if (s->past < 0 || (int64_t)s->past + s->count > c->options.max_seq) return bad("a position is beyond the longest sequence", s->past);
   for (uint32_t g = 0; g < f->group_count; ++g) {
     if (f->groups[g].kind == AIT_LM_PAGES) AIT_TRY(check_pages(c, s, g));
@@ -340,11 +350,14 @@ static void fill_tokens(const port *p, const ait_tensor *t, const ait_lm_batch *
   }
 }
 
-static void fill_positions(const ait_tensor *t, const ait_lm_batch *b, int32_t padded) {
+/* long_offset: of the rows of tables that long sequences have. */
+static void fill_positions(const ait_tensor *t, const ait_lm_batch *b, int32_t padded, int64_t long_offset) {
   int64_t *at = t->data;
   memset(at, 0, (size_t)padded * sizeof *at);
-  for (int32_t i = 0; i < b->sequence_count; ++i)
-    for (int32_t k = 0; k < b->sequences[i].count; ++k) at[b->sequences[i].first + k] = b->sequences[i].past + k;
+  for (int32_t i = 0; i < b->sequence_count; ++i) {
+    const ait_lm_sequence *s = &b->sequences[i];
+    for (int32_t k = 0; k < s->count; ++k) at[s->first + k] = s->past + k + (s->is_long ? long_offset : 0);
+  }
 }
 
 static void fill_sequences(const ait_lm_context *c, const ait_tensor *t, const ait_lm_batch *b) {
@@ -383,7 +396,8 @@ static void fill(ait_lm_context *c, const ait_lm_batch *b, int32_t tokens, int32
         in->shape[1] = in->strides[0] = tokens;
         break;
       case ROLE_POSITIONS:
-        fill_positions(t, b, tokens);
+      case ROLE_PLACES:
+        fill_positions(t, b, tokens, p->role == ROLE_PLACES ? c->lm->info.max_seq : 0);
         in->shape[0] = tokens;
         break;
       case ROLE_SEQUENCES: fill_sequences(c, t, b); break;

@@ -38,7 +38,9 @@ typedef struct ait_lm_info {
   int64_t bos, pad; /* -1: none */
   int64_t stops[AIT_LM_MAX_STOPS];
   uint32_t stop_count;
-  bool cached; /* false: deployed with --allow-unmatched: every step must hold whole sequences (past 0) */
+  int64_t switch_at; /* longer sequences have other values of positions (a switch of rotary factors): what was computed for a shorter one
+                        is no use for them. 0: there is no such length */
+  bool cached;       /* false: deployed with --allow-unmatched: every step must hold whole sequences (past 0) */
 } ait_lm_info;
 
 typedef struct ait_lm ait_lm;
@@ -72,6 +74,7 @@ typedef struct ait_lm_sequence {
   int32_t slot;                            /* of the slot group; ignored where there is none */
   const int32_t *pages[AIT_LM_MAX_GROUPS]; /* per page group: ids of the sequence's pages, page_count of them; -1: behind the window */
   int32_t page_count;                      /* covers past + count */
+  bool is_long;                            /* it is, or will be, longer than switch_at: the same in all its steps */
 } ait_lm_sequence;
 
 typedef struct ait_lm_batch {

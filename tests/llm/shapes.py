@@ -56,13 +56,13 @@ def grid(ids):
     return at[:, None], at[None, :]
 
 
-def keep(rule):
+def keep(rule, fill=-1e38):
     """A model whose queries see the keys for which rule(ids, q, k) holds."""
 
     class Kept(Model):
         def weigh(self, ids, scores):
             q, k = grid(ids)
-            return torch.softmax(scores.masked_fill(~rule(ids, q, k), -1e38), -1)
+            return torch.softmax(scores.masked_fill(~rule(ids, q, k), fill), -1)
 
     return Kept
 
@@ -74,6 +74,79 @@ def biased(bias):
             return torch.where(k <= q, bias(q, k).float(), -1e38)
 
     return Biased
+
+
+class Table(Model):
+    """The mask is a table: nothing in the graph names its window."""
+
+    def __init__(self, window=0, hole=False):
+        super().__init__()
+        q, k = torch.arange(64)[:, None], torch.arange(64)[None, :]
+        seen = (k <= q) & ((k > q - window) if window else (k <= q))
+        if hole:
+            seen[50, 20] = False
+        self.register_buffer("seen", seen)
+
+    def weigh(self, ids, scores):
+        s = ids.shape[1]
+        return torch.softmax(scores.masked_fill(~self.seen[:s, :s], float("-inf")), -1)
+
+
+class Gated(Model):
+    """As GPT-1 masks: scores times a mask, minus 10000 elsewhere."""
+
+    def weigh(self, ids, scores):
+        seen = torch.ones(ids.shape[1], ids.shape[1]).tril()
+        return torch.softmax(scores * seen - 1e4 * (1 - seen), -1)
+
+
+class Renormalised(Model):
+    """The mask is laid over probabilities, which are then made to sum to one."""
+
+    def weigh(self, ids, scores):
+        p = torch.softmax(scores, -1) * torch.ones(ids.shape[1], ids.shape[1]).tril()
+        return p / p.sum(-1, keepdim=True)
+
+
+class NotRenormalised(Model):
+    def weigh(self, ids, scores):
+        return torch.softmax(scores, -1) * torch.ones(ids.shape[1], ids.shape[1]).tril()
+
+
+class Complex(Model):
+    def turn(self, x):
+        angle = torch.arange(x.shape[2]).float()[:, None] * self.freq
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+        return torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle)).flatten(3)
+
+
+class SinkFirst(Model):
+    def weigh(self, ids, scores):
+        sink = self.freq[: self.heads].view(1, -1, 1, 1).expand(scores.shape[0], -1, scores.shape[2], 1)
+        return torch.softmax(torch.cat((sink, scores + self.mask(ids)), -1), -1)[..., 1:]
+
+
+class LastToken(Model):
+    def forward(self, input_ids):
+        x = self.embed(input_ids)
+        q, k, v = (self.split(t) for t in self.qkv(x).chunk(3, -1))
+        y = (self.weigh(input_ids, self.scores(self.turn(q), self.turn(k))) @ v).transpose(1, 2).flatten(-2)
+        return self.head((x + self.out(y))[:, [-1], :])
+
+
+class FirstToken(LastToken):
+    def forward(self, input_ids):
+        return Model.forward(self, input_ids)[:, 0]
+
+
+class TwoTables(Model):
+    """Rotary factors that sequences of more than 20 tokens exchange for others."""
+
+    def turn(self, x):
+        at = torch.arange(x.shape[2])
+        angle = at.float()[:, None] * torch.where(at.max() + 1 > 20, self.freq * 0.5, self.freq)
+        angle = torch.cat((angle, angle), -1)
+        return rotate_half(x, angle.cos(), angle.sin())
 
 
 class CapFirst(Model):
@@ -127,6 +200,14 @@ GOOD = {
     "cap_first": CapFirst(),
     "distance": biased(lambda q, k: 0.25 * (k - q))(),
     "causal_conv": CausalConv(),
+    "table_window": Table(window=33),
+    "gated": Gated(),
+    "renormalised": Renormalised(),
+    "complex": Complex(),
+    "sink_first": SinkFirst(heads=4),
+    "last_token": LastToken(),
+    "two_tables": TwoTables(),
+    "minus_1e9": keep(lambda ids, q, k: k <= q, -1e9)(),
 }
 BAD = {  # name: model, words of the error
     "everything": (keep(lambda ids, q, k: q - k < 10**6)(), "not causal"),
@@ -134,6 +215,11 @@ BAD = {  # name: model, words of the error
     "holes": (keep(lambda ids, q, k: (k <= q) & ((q - k) % 2 == 0))(), "not causal"),
     "window_late": (keep(lambda ids, q, k: (k <= q) & (k > q - 5) | (k == 0))(), "not causal"),
     "looks_ahead": (keep(lambda ids, q, k: k <= q + 1)(), "not causal"),
+    "blocks": (keep(lambda ids, q, k: (k <= q) & (k // 48 == q // 48))(), "not causal"),
+    "hole": (Table(hole=True), "not causal"),
+    "mild": (keep(lambda ids, q, k: k <= q, -30.0)(), "not minus infinity"),
+    "not_renormalised": (NotRenormalised(), "no softmax over the keys"),
+    "first_token": (FirstToken(), "not of each token"),
     "padding": (keep(lambda ids, q, k: ((k <= q) & (ids != 0)[:, None, None, :]))(), "stands across the tokens"),
     "curved": (biased(lambda q, k: -torch.log1p((q - k).clamp(min=0).float()))(), "not linear"),
     "cap_last": (CapLast(), "added before the soft cap"),
