@@ -15,6 +15,7 @@ import argparse
 import io
 import json
 import os
+import re
 import sys
 import zipfile
 
@@ -206,6 +207,8 @@ def match_names(program, folder):
             candidates = [found[tensor.data_ptr()]]
         if not candidates:
             candidates = [n for n in suffixes.get(plain.split(".")[-1], []) if n.endswith(plain) or plain.endswith(n)]
+        if not candidates:  # renamed when it was loaded: of the same layer
+            candidates = [n for n in suffixes.get(plain.split(".")[-1], []) if re.findall(r"\d+", n) == re.findall(r"\d+", plain)]
         match = next((n for n in candidates if _same(stored[n](), tensor)), None)
         if match is None:
             extra[name] = tensor

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 import torch
@@ -18,6 +19,8 @@ from safetensors.torch import load_file, save_file
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 AIT = ROOT / "build" / "release" / "bin" / "ait"
 PACKAGE = os.environ.get("AIT_PYTHON_PACKAGE", str(ROOT / "build" / "release" / "python"))
+sys.path.insert(0, PACKAGE)
+from ait import export_lm  # noqa: E402
 BASE = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128)
 TEXT = "In the beginning was the word, and the word was long. " * 12
 
@@ -28,8 +31,11 @@ def run(*command, code=0):
     return done
 
 
-def export(folder, *options, code=0):
-    return run(sys.executable, "-m", "ait.export_lm", folder, *options, code=code)
+def export_error(folder):
+    """What the command says; importing transformers anew each time would take most of the time."""
+    with pytest.raises(SystemExit) as info:
+        export_lm.main([str(folder)])
+    return str(info.value)
 
 
 def spread(model):
@@ -64,7 +70,7 @@ def folder(tmp_path_factory, tokenizer):
 @pytest.fixture(scope="module")
 def exported(folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("exported")
-    assert export(folder, "-o", out).stdout.strip() == str(out / "ait.json")
+    assert run(sys.executable, "-m", "ait.export_lm", folder, "-o", out).stdout.strip() == str(out / "ait.json")
     return out
 
 
@@ -103,8 +109,9 @@ def test_shards_ties_and_dtype(folder, exported, tmp_path):
     assert description["names"]["inner.lm_head.weight"] == "model.embed_tokens.weight"  # tied: stored once
     assert "extra" not in description and not (exported / "extra.safetensors").exists()
     assert description["bos"] == 0 and description["stops"] == [1] and description["max_positions"] == 128
-    weights = sum(os.path.getsize(f) for f in folder.glob("*.safetensors"))
-    assert os.path.getsize(exported / "model.pt2") < weights / 2  # the graph has none of them
+    with zipfile.ZipFile(exported / "model.pt2") as graph:  # no parameter's bytes are in it
+        inside = [i.file_size for i in graph.infolist() if "/weights/" in i.filename and not i.filename.endswith(".json")]
+    assert sum(inside) == 0
     for shard in folder.glob("*.safetensors"):
         with safe_open(shard, "pt") as f:
             assert {f.get_tensor(n).dtype for n in f.keys()} == {torch.bfloat16}
@@ -112,38 +119,21 @@ def test_shards_ties_and_dtype(folder, exported, tmp_path):
     assert generated(tmp_path / "m.ait", PROMPTS, 20, tmp_path) == answers(folder, PROMPTS, 20)
 
 
-def test_into_the_folder_itself(folder, tmp_path):
-    own = tmp_path / "own"
-    shutil.copytree(folder, own)
-    export(own)
-    moved = tmp_path / "moved"
-    own.rename(moved)  # nothing in it says where it was
-    run(AIT, "deploy", moved, "-o", tmp_path / "m.ait", "-q")
-    assert generated(tmp_path / "m.ait", PROMPTS[:1], 8, tmp_path) == answers(moved, PROMPTS[:1], 8)
-
-
 def test_weights_that_the_checkpoint_holds_otherwise(tmp_path):
     """Experts that transformers joins when it loads: they go into a file of their own."""
     source = tmp_path / "hf"
     config = transformers.MixtralConfig(vocab_size=128, **BASE, num_local_experts=4, num_experts_per_tok=2)
     spread(transformers.MixtralForCausalLM(config)).save_pretrained(source)
-    export(source)
+    export_lm.export_lm(str(source))
     description = json.loads((source / "ait.json").read_text())
     stored = load_file(source / "model.safetensors")
     if any("experts.0." in n for n in stored):  # one matrix for each expert in the checkpoint
         assert description["extra"] == "extra.safetensors"
         assert all("experts" in n for n in load_file(source / "extra.safetensors"))
-    run(AIT, "deploy", source, "-o", tmp_path / "m.ait", "-q")
-    assert generated(tmp_path / "m.ait", PROMPTS, 12, tmp_path) == answers(source, PROMPTS, 12)
-
-
-def test_recurrent_model(tmp_path):
-    source = tmp_path / "hf"
-    config = transformers.Mamba2Config(vocab_size=128, hidden_size=32, state_size=8, num_hidden_layers=2, num_heads=8, head_dim=8, n_groups=2, chunk_size=16)
-    spread(transformers.Mamba2ForCausalLM(config)).save_pretrained(source)
-    export(source)
-    run(AIT, "deploy", source, "-o", tmp_path / "m.ait", "--max-seq", "96", "-q")
-    assert generated(tmp_path / "m.ait", PROMPTS, 12, tmp_path) == answers(source, PROMPTS, 12)
+    moved = tmp_path / "moved"
+    source.rename(moved)  # nothing in it says where it was
+    run(AIT, "deploy", moved, "-o", tmp_path / "m.ait", "-q")
+    assert generated(tmp_path / "m.ait", PROMPTS, 12, tmp_path) == answers(moved, PROMPTS, 12)
 
 
 # ---- perplexity -----------------------------------------------------------------------------------------------------------------------------
@@ -186,35 +176,38 @@ def test_eval_of_float32(exported, tmp_path):
 
 
 def refused(done, *words):
-    assert "Traceback" not in done.stderr, done.stderr
     for word in words:
         assert word in done.stderr, done.stderr
 
 
 def test_errors_of_the_export(folder, tmp_path):
-    refused(export(tmp_path, code=1), "config.json")
+    assert "config.json" in export_error(tmp_path)
     bare = tmp_path / "bare"
     shutil.copytree(folder, bare, ignore=shutil.ignore_patterns("*.safetensors*"))
-    refused(export(bare, code=1), "safetensors")
+    assert "safetensors" in export_error(bare)
     missing = tmp_path / "missing"
     shutil.copytree(folder, missing)
     shard = sorted(missing.glob("model-*.safetensors"))[-1]
     shard.unlink()
-    refused(export(missing, code=1), shard.name)
+    assert shard.name in export_error(missing)
     other = tmp_path / "other"
     transformers.ViTConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32).save_pretrained(other)
-    refused(export(other, code=1), "ViTConfig")
+    assert "ViTConfig" in export_error(other)
     damaged = tmp_path / "damaged"
     shutil.copytree(folder, damaged)
     (damaged / "config.json").write_text("{")
-    refused(export(damaged, code=1), "config.json")
+    assert "config.json" in export_error(damaged)
 
 
 def test_errors_of_the_deployment(folder, exported, tmp_path):
     refused(run(AIT, "deploy", folder, "-o", tmp_path / "m.ait", code=3), "ait.json", "export_lm")
     changed = tmp_path / "changed"
     shutil.copytree(folder, changed)
-    export(changed)
+    for file in ("model.pt2", "ait.json"):
+        shutil.copy(exported / file, changed)
+    description = json.loads((changed / "ait.json").read_text())
+    description["checkpoint"] = "."
+    (changed / "ait.json").write_text(json.dumps(description))
     shard = next(f for f in sorted(changed.glob("*.safetensors")) if any("layers.1." in n for n in load_file(f)))
     weights = load_file(shard)
     name = next(n for n in weights if "layers.1." in n)

@@ -344,7 +344,7 @@ ait_status nat_instance_create(void *loaded, ait_allocator allocator, void **out
 size_t nat_instance_bytes(const void *instance) {
   const nat_instance *in = instance;
   size_t bytes = in->arena_bytes;
-  for (int i = 0; i < NAT_PLANS; ++i) bytes += in->plans[i] != NULL ? in->plans[i]->statics_bytes : 0;
+  for (int i = 0; i < NAT_PLANS; ++i) bytes += in->plans[i] != NULL ? in->plans[i]->statics_bytes + in->plans[i]->memory.used_bytes : 0;
   return bytes;
 }
 

@@ -62,15 +62,15 @@ int check_memory(ait_llm *llm, int32_t requests, uint64_t seed) {
   int64_t live = 0, stated = 0, rss = 0, allocated = 0;
   for (int32_t done = 0; done < requests; done += BATCH) {
     int64_t in_steps = run_batch(e, all, vocab, &d, &c);
+    if (live) allocated += in_steps; /* until then buffers of text have grown to what they need */
     if (done == (requests / 4 + BATCH - 1) / BATCH * BATCH) {
       live = c.live, rss = resident(), stated = (int64_t)ait_engine_statistics(e).bytes;
       printf("  after %d requests: engine %lld bytes, of these %lld stated; process %lld\n", done + BATCH, (long long)live,
              (long long)stated, (long long)rss);
     }
-    allocated += in_steps;
   }
   int64_t last = resident(), states = (int64_t)ait_engine_statistics(e).bytes;
-  printf("  after %d requests: engine %lld bytes, of these %lld stated; process %lld; allocations in steps: %lld\n", requests,
+  printf("  after %d requests: engine %lld bytes, of these %lld stated; process %lld; allocations in steps since: %lld\n", requests,
          (long long)c.live, (long long)states, (long long)last, (long long)allocated);
   bool grew = c.live != live || states != stated || last > rss + rss / 50;
   ait_engine_destroy(e);
