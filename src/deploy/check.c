@@ -52,6 +52,9 @@ static ait_status ask_original(const ait_graph *g, ait_allocator a, sample *s) {
     if (!status) status = ait_tensor_copy(&part, &logits);
   }
   dep_eval_end(&e);
+  for (int64_t i = 0; i < SEQUENCES * s->length * s->vocab && !status; ++i)
+    if (isnan(((float *)s->want.data)[i]))
+      status = ait_error_hint(ait_error(AIT_CODE_INVALID_MODEL, "the model's own logits are no numbers"), "are its weights damaged?");
   for (int64_t i = 0; i < SEQUENCES * s->length * s->vocab; ++i) s->most = fmax(s->most, fabs((double)((float *)s->want.data)[i]));
   return status;
 }

@@ -1,6 +1,7 @@
 /* What there is beside the graph: a folder that `python -m ait.export_lm` made, or nothing. */
 #include "base/json.h"
 #include "deploy/internal.h"
+#include <ait/text.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -40,9 +41,26 @@ static ait_status read_names(dep_source *s, const ait_json *names) {
   return AIT_OK;
 }
 
-static void read_stops(dep_source *s, const ait_json *stops) {
-  for (uint32_t i = 0; stops && i < stops->count && s->stop_count < AIT_LM_MAX_STOPS; ++i)
-    if (stops->as.items[i].kind == AIT_JSON_INT) s->stops[s->stop_count++] = stops->as.items[i].as.i;
+static ait_status read_stops(dep_source *s, const ait_json *stops) {
+  for (uint32_t i = 0; stops && i < stops->count && s->stop_count < AIT_LM_MAX_STOPS; ++i) {
+    if (stops->as.items[i].kind != AIT_JSON_INT) return ait_error(AIT_CODE_INVALID_MODEL, "'stops' holds what is no token");
+    s->stops[s->stop_count++] = stops->as.items[i].as.i;
+  }
+  return AIT_OK;
+}
+
+static ait_status read_number(const ait_json *root, const char *key, int64_t *out) {
+  if (!ait_json_get(root, key) || ait_json_get_int(root, key, out)) return AIT_OK;
+  return ait_error(AIT_CODE_INVALID_MODEL, "'%s' is no whole number", key);
+}
+
+/* One that is damaged is an error now, and not when a text comes. */
+static ait_status try_tokenizer(const dep_source *s, const dep_file *f) {
+  ait_tokenizer *tokenizer;
+  if (strcmp(f->name, "tokenizer.json")) return AIT_OK;
+  AIT_TRY(ait_error_context(ait_tokenizer_parse(s->arena.allocator, f->text, f->size, &tokenizer), "'%s'", f->name));
+  ait_tokenizer_destroy(tokenizer);
+  return AIT_OK;
 }
 
 static ait_status read_description(dep_source *s, const char *path) {
@@ -58,10 +76,10 @@ static ait_status read_description(dep_source *s, const char *path) {
   s->graph = inside(s, name ? name : "model.pt2");
   if ((name = ait_json_get_string(root, "checkpoint"))) s->checkpoint = inside(s, name);
   if ((name = ait_json_get_string(root, "extra"))) s->extra = inside(s, name);
-  (void)ait_json_get_int(root, "max_positions", &s->max_positions);
-  (void)ait_json_get_int(root, "bos", &s->bos);
-  (void)ait_json_get_int(root, "pad", &s->pad);
-  read_stops(s, ait_json_get_kind(root, "stops", AIT_JSON_ARRAY));
+  static const char *const keys[] = {"max_positions", "bos", "pad"};
+  int64_t *const numbers[] = {&s->max_positions, &s->bos, &s->pad};
+  for (size_t i = 0; i < AIT_COUNT(keys); ++i) AIT_TRY(ait_error_context(read_number(root, keys[i], numbers[i]), "'%s'", path));
+  AIT_TRY(ait_error_context(read_stops(s, ait_json_get_kind(root, "stops", AIT_JSON_ARRAY)), "'%s'", path));
   if (!s->graph) return AIT_OOM();
   return ait_error_context(read_names(s, ait_json_get_kind(root, "names", AIT_JSON_OBJECT)), "'%s'", path);
 }
@@ -89,6 +107,7 @@ ait_status dep_source_open(ait_allocator a, const char *path, dep_source *out) {
     dep_file *f = &out->files[out->file_count++];
     f->name = files[i];
     AIT_TRY(dep_read_text(out, file, &f->text, &f->size));
+    AIT_TRY(try_tokenizer(out, f));
   }
   return AIT_OK;
 }
