@@ -117,15 +117,6 @@ static ait_status unsort_node(dep_work *w, ait_node *n, const sorted *s, bool *o
   return ait_replace_value(g, n->results[0], y);
 }
 
-static ait_status unsort(dep_work *w, const ait_node *sort, bool *out_changed) {
-  const sorted s = {.ids = sort->args[0].as.value, .order = sort->results[1], .values = sort->results[0]};
-  for (ait_node *n = sort->next, *next; n; n = next) {
-    next = n->next;
-    AIT_TRY(unsort_node(w, n, &s, out_changed));
-  }
-  return AIT_OK;
-}
-
 /* Is there a grouped product behind the sort? */
 static bool serves_groups(const ait_node *sort) {
   const ait_graph *g = sort->graph;
@@ -137,8 +128,19 @@ static bool serves_groups(const ait_node *sort) {
   return false;
 }
 
+/* Up to the next sort: each layer has its own. */
+static ait_status unsort(dep_work *w, const ait_node *sort, bool *out_changed) {
+  const sorted s = {.ids = sort->args[0].as.value, .order = sort->results[1], .values = sort->results[0]};
+  for (ait_node *n = sort->next, *next; n && !serves_groups(n); n = next) {
+    next = n->next;
+    AIT_TRY(unsort_node(w, n, &s, out_changed));
+  }
+  return AIT_OK;
+}
+
 ait_status dep_match_experts(dep_work *w) {
   bool changed = false;
+  AIT_TRY(dep_match_expert_loops(w, &changed));
   for (ait_node *n = w->g->first, *next; n; n = next) {
     next = n->next;
     if (serves_groups(n)) AIT_TRY(unsort(w, n, &changed));

@@ -183,6 +183,8 @@ ait_status dep_spell_triangles(dep_work *w) AIT_MUST_USE;
 ait_status dep_match_conv(dep_work *w, ait_node *n, bool *out_matched) AIT_MUST_USE;
 /* experts.c: products with matrices that rows choose. */
 ait_status dep_match_experts(dep_work *w) AIT_MUST_USE;
+/* experts_loop.c: experts that take the tokens which a condition picks, one after the other; alike but for their weights. */
+ait_status dep_match_expert_loops(dep_work *w, bool *out_changed) AIT_MUST_USE;
 /* scan.c: the first recurrence over the tokens that is still spelled out, whatever its spelling. Labels must be there; they are stale
  * after. */
 ait_status dep_match_scan(dep_work *w, bool *out_matched) AIT_MUST_USE;

@@ -18,6 +18,7 @@ import torch
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python", "ait"))
 import export_lm  # noqa: E402
 import goldens  # noqa: E402
+import mixtures  # noqa: E402
 import shapes  # noqa: E402
 from kinds import KINDS  # noqa: E402
 
@@ -67,20 +68,24 @@ def any_attention(name):
     return None
 
 
-def fixtures(out):
-    os.makedirs(out, exist_ok=True)
+def small_fixture(model, path):
     auto = torch.export.Dim.AUTO
     ids = torch.arange(2 * 9).reshape(2, 9)
+    torch.manual_seed(2)
+    for p in model.parameters():
+        torch.nn.init.normal_(p, std=0.5)
+    with torch.no_grad():
+        program = torch.export.export(model.eval(), (ids,), dynamic_shapes=({0: auto, 1: auto},))
+    save(program, path)
+
+
+def fixtures(out):
+    os.makedirs(out, exist_ok=True)
     lines = []
-    for good, models in ((True, shapes.GOOD), (False, shapes.BAD)):
+    for good, models in ((True, shapes.GOOD), (False, shapes.BAD), (True, mixtures.GOOD), (False, mixtures.BAD)):
         for name, model in models.items():
             model, why = model if isinstance(model, tuple) else (model, "")
-            torch.manual_seed(2)
-            for p in model.parameters():
-                torch.nn.init.normal_(p, std=0.5)
-            with torch.no_grad():
-                program = torch.export.export(model.eval(), (ids,), dynamic_shapes=({0: auto, 1: auto},))
-            save(program, os.path.join(out, f"{name}.pt2"))
+            small_fixture(model if isinstance(model, torch.nn.Module) else model(), os.path.join(out, f"{name}.pt2"))
             lines.append(f"{name}\t{'cached' if good else why}")
     for name in FIXTURES:
         save(export_lm.export_program(any_attention(name)[0]), os.path.join(out, f"{name}.pt2"))

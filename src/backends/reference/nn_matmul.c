@@ -448,6 +448,7 @@ ait_status ait_ref_grouped_mm(ait_ref_call *call) {
   const ait_tensor *x, *w, *offsets;
   AIT_TRY(two(call, 0, &x, &w, 2, 3));
   AIT_TRY(ait_ref_tensor(call, 2, &offsets));
+  if (ait_ref_tensor_or_null(call, 3)) return ait_ref_error(call, AIT_CODE_UNSUPPORTED, "grouped products with a bias");
   if (x->rank != 2 || w->rank != 3 || offsets->rank != 1 || offsets->shape[0] != w->shape[0] || x->shape[1] != w->shape[1])
     return ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "input, weight and offsets do not fit together");
   ait_tensor out = {0};
