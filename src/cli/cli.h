@@ -41,7 +41,7 @@ void cli_usage_command(const char *command);             /* whose help that is; 
 double cli_now(void);                                    /* seconds of a clock that only goes forward */
 /* All of a file that is open, NUL-terminated, freed with free. Errors: limit ("'path' is too large for WHAT"), out-of-memory. */
 ait_status cli_read_all(FILE *f, const char *path, const char *what, size_t limit, char **out, size_t *out_size) AIT_MUST_USE;
-/* A file of text for a language model, at most 1 GiB. Errors: io, and those of cli_read_all. */
+/* A file of text for a language model, at most 1 GiB. Errors: not-found, io, and those of cli_read_all. */
 ait_status cli_read_text(const char *path, char **out, size_t *out_size) AIT_MUST_USE;
 /* Flushes standard output. code, or CLI_MISSING after a message when something that was printed could not be written. */
 int cli_finish(int code);

@@ -1,5 +1,6 @@
 /* Requests for ait generate: -p, --tokens, or a line of JSON each. docs/json.md has the keys. */
 #include "cli/generate.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -246,7 +247,7 @@ static int read_file(gen_run *run, const ait_llm *llm, const ait_request *like, 
   char *line = NULL;
   size_t capacity = 0;
   int code = CLI_DONE;
-  if (!f) return cli_fail(ait_error(AIT_CODE_IO, "cannot open '%s'", path));
+  if (!f) return cli_fail(ait_error(errno == ENOENT ? AIT_CODE_NOT_FOUND : AIT_CODE_IO, "cannot open '%s': %s", path, strerror(errno)));
   for (long number = 1; code == CLI_DONE && getline(&line, &capacity, f) >= 0; ++number) {
     if (line[strspn(line, " \t\r\n")] == 0) continue;
     gen_job *job = add_job(run, like);

@@ -105,7 +105,8 @@ ait_status cli_read_all(FILE *f, const char *path, const char *what, size_t limi
 
 ait_status cli_read_text(const char *path, char **out, size_t *out_size) {
   FILE *f = fopen(path, "rb");
-  if (!f) return ait_error(AIT_CODE_IO, "cannot open '%s'", path);
+  if (!f)
+    return ait_error(errno == ENOENT || errno == ENOTDIR ? AIT_CODE_NOT_FOUND : AIT_CODE_IO, "cannot open '%s': %s", path, strerror(errno));
   ait_status status = cli_read_all(f, path, "a text", (size_t)1 << 30, out, out_size);
   bool failed = ferror(f) != 0;
   fclose(f);

@@ -52,6 +52,8 @@ expect 2 generate llama.ait
 expect 3 generate llama.ait --tokens 1,2,99999
 grep -q "99999" err || fail "the token is not named"
 expect 2 generate llama.ait --tokens 1,x
+expect 3 generate llama.ait --requests nothing.jsonl
+expect 3 eval llama.ait --text nothing.txt
 expect 3 generate llama.ait -p text # no tokenizer in the file
 expect 3 generate "$data/llama.pt2" --tokens 1
 echo '{"tokens": [1], "temperature": "hot"}' > bad.jsonl
