@@ -84,7 +84,8 @@ if(TARGET ait_cli)
   target_compile_options(example_backend_plugin PRIVATE -O3)
   set_target_properties(example_backend_plugin PROPERTIES OUTPUT_NAME rows PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_dependencies(ait_tests example_backend_plugin)
-  foreach(twin lying lying_elsewhere lying_again lying_later drifting slowing crashing hanging leaking)
+  foreach(twin lying lying_elsewhere lying_again lying_later drifting slowing crashing hanging leaking odd third sometimes idle two_threads
+               overrunning underrunning scribbling killing filling closing spinning gulping talking rounding flushing moving speaking handling staying)
     add_library(test_twin_${twin} MODULE EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/plugins/twin.c)
     target_link_libraries(test_twin_${twin} PRIVATE ait_flags)
     target_compile_options(test_twin_${twin} PRIVATE -O3)
@@ -100,7 +101,7 @@ if(TARGET ait_cli)
     set_target_properties(test_steps_${name} PROPERTIES OUTPUT_NAME steps_${name} PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_dependencies(ait_tests test_steps_${name})
   endforeach()
-  foreach(part twins buckets)
+  foreach(part twins manners buckets)
     add_test(NAME plugins/${part} COMMAND ${PROJECT_SOURCE_DIR}/tests/plugins/plugins_test.sh $<TARGET_FILE:ait_cli> ${CMAKE_BINARY_DIR}/tests
                                           ${PROJECT_SOURCE_DIR}/tests/data ${part})
     set_tests_properties(plugins/${part} PROPERTIES TIMEOUT 300 LABELS slow RUN_SERIAL TRUE) # times are compared

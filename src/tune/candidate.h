@@ -85,6 +85,7 @@ typedef struct ait_trial_context {
   const ait_tune_cases *cases;
   const ait_tune_options *options;
   const ait_candidates *tried; /* a plan that one of them has, too, is not measured again (its outcome: skipped); may be NULL */
+  uint32_t sitting;            /* of a contest: members are built in another order, and called in another one */
   void (*idle)(void *ctx);     /* called some times a second while a child runs */
   void *idle_ctx;
 } ait_trial_context;
@@ -106,18 +107,23 @@ typedef struct ait_trial_parts {
 ait_status ait_trial_measure_parts(const ait_trial_context *context, const ait_candidate *candidate, double seconds,
                                    ait_trial_parts *out) AIT_MUST_USE;
 
-/* Several candidates in one child, called in turn: times[k * rounds + r] is candidate k in round r. */
-enum { AIT_CONTEST_MAX = 6, AIT_CONTEST_ROUNDS = 200 };
+/* Several candidates in one child, called in turn: times[k * AIT_CONTEST_ROUNDS + r] is candidate k in round r; 0: it had no part in it. A
+ * sitting is one child with at most AIT_SITTING_ROUNDS; a contest may have several (sittings.h). */
+enum { AIT_CONTEST_MAX = 6, AIT_SITTING_ROUNDS = 25, AIT_SITTINGS = 16, AIT_CONTEST_ROUNDS = AIT_SITTINGS * AIT_SITTING_ROUNDS };
 typedef struct ait_contest {
   uint32_t count, rounds, dropped;
+  uint32_t sittings, ends[AIT_SITTINGS]; /* the round after the last one of each */
   bool failed;
   uint32_t culprit;    /* failed: the member that was at work */
   ait_outcome outcome; /* failed: how */
   char reason[AIT_REASON_SIZE];
   double times[AIT_CONTEST_MAX * AIT_CONTEST_ROUNDS];
 } ait_contest;
+/* One sitting. */
 ait_status ait_contest_run(const ait_trial_context *context, const ait_candidate *const *candidates, uint32_t count, double seconds,
                            ait_contest *out) AIT_MUST_USE;
+/* The times of the rounds in which member k had a part, in their order; how many. out: AIT_CONTEST_ROUNDS of them. */
+uint32_t ait_contest_times(const ait_contest *contest, uint32_t k, double *out);
 
 /* Anything else in a child process: run(ctx, out) there fills out_size bytes, which come back. *reason: "" when they did, else how the
  * child ended or that it took longer than `limit` seconds. The only error is cancelled. */

@@ -6,8 +6,8 @@
 #include "tune/tune.h"
 
 typedef struct ait_tune_case {
-  char label[32];    /* "sample 0", "smallest", "largest"; "larger": one more than the sample, where the largest takes the oracle too long */
-  char shapes[256];  /* "[8, 128] [8, 128]" */
+  char label[32];   /* "sample 0", "smallest", "largest"; "larger": one more than the sample, where the largest takes the oracle too long */
+  char shapes[256]; /* "[8, 128] [8, 128]" */
   ait_value *inputs; /* owned copies */
   size_t input_count;
   ait_value *expected; /* by output; tensors in double, or as they are when not floating */
@@ -18,7 +18,8 @@ typedef struct ait_tune_case {
 
 typedef struct ait_tune_output {
   const char *name;
-  bool exact; /* integers and bools */
+  ait_dtype dtype; /* of the model; NONE: no tensor */
+  bool exact;      /* integers and bools */
   double noise, max_abs, atol, rtol;
 } ait_tune_output;
 
@@ -27,6 +28,9 @@ typedef struct ait_tune_cases {
   size_t count;
   ait_tune_output *outputs;
   size_t output_count;
+  bool *may_change; /* by input of a call: the model itself writes into it */
+  size_t input_count;
+  bool pure;                /* a call does not depend on those before it */
   double reference_seconds; /* of one sample in single precision */
   bool double_precision;    /* the oracle ran in double; else single, and `why` says why */
   char why[256];
@@ -83,5 +87,11 @@ typedef struct ait_tune_rows {
 } ait_tune_rows;
 /* Runs every case on the session, twice (repeatability). The error of the run itself comes back as status. rows: may be NULL. */
 ait_status ait_tune_check(ait_session *session, const ait_tune_cases *cases, ait_tune_rows *rows, ait_tune_error *out) AIT_MUST_USE;
+/* The same on memory that is lent: inputs that are seen to stay as they are, unless the model writes into them, and outputs from
+ * `allocator`, which are to be filled. */
+ait_status ait_tune_check_lent(ait_session *session, const ait_tune_cases *cases, ait_allocator allocator,
+                               ait_tune_error *out) AIT_MUST_USE;
+/* Answers of one case that somebody else has called for. */
+ait_status ait_tune_check_answers(const ait_tune_cases *cases, size_t index, const ait_value *outputs, ait_tune_error *out) AIT_MUST_USE;
 
 #endif

@@ -2,6 +2,10 @@
 
 #include <math.h>
 
+/* A difference that is worth deciding by; what counts as equally fast; how sure (deviates of the standard normal distribution, see
+ * ait_stats_slower): 3 since a contest looks at several pairs, many times. */
+static const double matters = 0.01, as_fast = 0.03, surely = 3, probably = 1.28, rather = 0.67;
+
 /* Finalists beyond the baseline: those within this factor of the best median of the first measurements. */
 static const double within = 1.5;
 
@@ -102,41 +106,100 @@ double ait_noise_floor(const ait_contest *same, uint32_t rounds) {
   return fmin(most, fmax(systematic, 1.96 * 1.2533 * deviation / sqrt(count)));
 }
 
+double ait_noise_bias(const ait_contest *same) {
+  static const double most = 0.1;
+  const double *a = &same->times[0], *b = &same->times[AIT_CONTEST_ROUNDS];
+  double scratch[AIT_CONTEST_ROUNDS];
+  if (fabs(ait_stats_slower(a, b, same->rounds, 1, scratch)) < surely) return 0;
+  return fmin(most, fabs(ait_stats_ratio(a, b, same->rounds, scratch).median - 1));
+}
+
 static bool simpler(const ait_candidates *list, int32_t a, int32_t b) {
   const ait_candidate *x = &list->items[a], *y = &list->items[b];
   if (x->threads != y->threads) return x->threads < y->threads;
+  if (!x->mix != !y->mix) return !x->mix;
   return a < b;
+}
+
+/* ---- the contest ---------------------------------------------------------------------------------------------------------------------*/
+static const double *times_of(const ait_decision *d, uint32_t k) { return &d->contest.times[k * AIT_CONTEST_ROUNDS]; }
+
+static uint32_t build_medians(const ait_decision *d, uint32_t slow, uint32_t fast, double out[AIT_SITTINGS]) {
+  double scratch[AIT_CONTEST_ROUNDS];
+  uint32_t n = 0, begin = 0;
+  for (uint32_t s = 0; s < d->contest.sittings; begin = d->contest.ends[s++]) {
+    ait_stats r = ait_stats_ratio(times_of(d, slow) + begin, times_of(d, fast) + begin, d->contest.ends[s] - begin, scratch);
+    if (r.count) out[n++] = log(r.median);
+  }
+  return n;
+}
+
+/* Rounds with a deviate above `sure`, and builds with one above `by_builds`, say that k takes more (sign 1) or less (-1) than `factor`
+ * times as long as another. */
+static bool is_sure(const ait_decision *d, uint32_t k, uint32_t other, double factor, double sign, double sure, double by_builds) {
+  double scratch[AIT_CONTEST_ROUNDS], medians[AIT_SITTINGS];
+  if (sign * ait_stats_slower_by_builds(medians, build_medians(d, k, other, medians), factor) <= by_builds) return false;
+  return sign * ait_stats_slower(times_of(d, k), times_of(d, other), d->contest.rounds, factor, scratch) > sure;
+}
+
+static ait_stats ratio_of(const ait_decision *d, uint32_t k, uint32_t to) {
+  double scratch[AIT_CONTEST_ROUNDS];
+  return ait_stats_ratio(times_of(d, k), times_of(d, to), d->contest.rounds, scratch);
+}
+
+/* By how much more than what does not matter k takes longer than another, as far as that is sure. */
+static bool is_slower(const ait_decision *d, uint32_t k, uint32_t than, double sure, double by_builds) {
+  return is_sure(d, k, than, 1 + matters, 1, sure, by_builds) && ratio_of(d, k, than).median > 1 + d->bias;
+}
+
+/* Of those that may win and are not out, by ratios paired by round; UINT32_MAX: none. */
+static uint32_t fastest_of(const ait_candidates *list, const ait_decision *d, const bool *out) {
+  uint32_t best = UINT32_MAX;
+  for (uint32_t k = 0; k < d->finalist_count; ++k)
+    if (may_win(list, d, k) && !out[k] && (best == UINT32_MAX || ratio_of(d, k, best).median < 1)) best = k;
+  return best;
+}
+
+/* Who is out, who is within noise; the fastest. */
+static uint32_t judge(const ait_candidates *list, ait_decision *d) {
+  bool out[AIT_CONTEST_MAX] = {false};
+  for (uint32_t k = 0; k < d->finalist_count; ++k)
+    for (uint32_t j = 0; j < d->finalist_count && !out[k]; ++j)
+      out[k] = j != k && may_win(list, d, j) && is_slower(d, k, j, surely, surely);
+  uint32_t first = fastest_of(list, d, out);
+  if (first == UINT32_MAX) { /* each is slower than another: nobody is out */
+    memset(out, 0, sizeof out);
+    first = fastest_of(list, d, out);
+  }
+  for (uint32_t k = 0; k < d->finalist_count; ++k) {
+    bool rival = k != first && may_win(list, d, k) && !out[k];
+    d->behind[k] = may_win(list, d, k) ? ratio_of(d, k, first).median : INFINITY;
+    d->tie[k] = k == first || rival;
+    d->probably_slower[k] = rival && is_slower(d, k, first, probably, rather);
+    d->open[k] = rival && !is_sure(d, k, first, 1 + as_fast, -1, surely, surely);
+  }
+  return d->fastest = first;
 }
 
 void ait_decide_winner(const ait_candidates *list, ait_decision *d) {
   double scratch[AIT_CONTEST_ROUNDS];
   const ait_contest *c = &d->contest;
-  uint32_t first = UINT32_MAX, winner;
   d->floor = d->has_noise ? ait_noise_floor(&d->noise, c->rounds) : 0;
-  for (uint32_t k = 0; k < d->finalist_count; ++k) {
-    memcpy(scratch, &c->times[k * AIT_CONTEST_ROUNDS], c->rounds * sizeof *scratch);
-    d->medians[k] = ait_stats_of(scratch, c->rounds);
-    if (!may_win(list, d, k)) continue;
-    if (first == UINT32_MAX || d->medians[k].median < d->medians[first].median) first = k;
-  }
-  winner = first;
-  for (uint32_t k = 0; k < d->finalist_count; ++k) {
-    ait_stats ratio = ait_stats_ratio(&c->times[k * AIT_CONTEST_ROUNDS], &c->times[first * AIT_CONTEST_ROUNDS], c->rounds, scratch);
-    /* slower by less than 1 %, not surely slower, or no further apart than equal plans are here: within noise */
-    d->tie[k] = k == first || ratio.low <= 1.01 || ratio.median <= 1 + d->floor;
-    if (!may_win(list, d, k)) d->tie[k] = false;
-    if (d->tie[k] && simpler(list, d->finalists[k], d->finalists[winner])) winner = k;
-  }
+  d->bias = d->has_noise ? ait_noise_bias(&d->noise) : 0;
+  for (uint32_t k = 0; k < d->finalist_count; ++k) d->medians[k] = ait_stats_of(scratch, ait_contest_times(c, k, scratch));
+  uint32_t winner = judge(list, d);
+  for (uint32_t k = 0; k < d->finalist_count; ++k)
+    if (d->tie[k] && !d->probably_slower[k] && simpler(list, d->finalists[k], d->finalists[winner])) winner = k;
   for (uint32_t k = 0; d->fixed && k < d->finalist_count; ++k)
     if (d->finalists[k] == d->chosen) winner = k;
   d->winner = d->finalists[winner];
   for (uint32_t k = 0; k < d->finalist_count; ++k) {
-    d->against_winner[k] = ait_stats_ratio(&c->times[k * AIT_CONTEST_ROUNDS], &c->times[winner * AIT_CONTEST_ROUNDS], c->rounds, scratch);
-    if (d->finalists[k] == d->single)
-      d->over_single = ait_stats_ratio(&c->times[winner * AIT_CONTEST_ROUNDS], &c->times[k * AIT_CONTEST_ROUNDS], c->rounds, scratch);
+    d->against_winner[k] = ratio_of(d, k, winner);
+    if (d->finalists[k] == d->single) d->over_single = ratio_of(d, winner, k);
     if (d->finalists[k] != d->baseline) continue;
     d->speedup = d->against_winner[k].median;
     d->speedup_low = d->against_winner[k].low;
     d->speedup_high = d->against_winner[k].high;
+    d->speedup_rounds = d->against_winner[k].count;
   }
 }

@@ -17,14 +17,20 @@ typedef struct ait_decision {
   int32_t chosen;
   ait_stats medians[AIT_CONTEST_MAX];
   ait_stats against_winner[AIT_CONTEST_MAX]; /* time / winner's time, paired by round */
-  bool tie[AIT_CONTEST_MAX];                 /* within noise of the fastest */
+  bool tie[AIT_CONTEST_MAX];                 /* not surely slower than another: within noise of the fastest */
+  bool probably_slower[AIT_CONTEST_MAX];     /* a tie, but the odds are against it */
+  uint32_t fastest;                          /* of the finalists that may win */
+  double behind[AIT_CONTEST_MAX];            /* time / the fastest's, of those that may win; infinite: may not */
+  bool open[AIT_CONTEST_MAX];                /* neither surely slower nor surely as fast as the fastest: more rounds could tell */
   double speedup, speedup_low, speedup_high; /* baseline's time / winner's; 0: no baseline */
+  uint32_t speedup_rounds;                   /* in which both were */
   ait_stats over_single;                     /* winner's time / single's; count 0: no single */
   /* The baseline against itself, before anything else: how far two equal plans seem apart here. */
   bool has_noise, noise_reused;
   ait_contest noise;
   ait_stats noise_ratio;
-  double floor; /* ratios of medians up to 1 + floor are ties; 0: not known */
+  double floor; /* what it tells of rounds as many as the contest's (ait_noise_floor); 0: not known */
+  double bias;  /* what equal plans surely differ by here; ratios up to 1 + bias are ties */
 } ait_decision;
 
 /* What an A/A contest says about a contest of `rounds` rounds: how far its median is from 1, and twice the standard error of a median of as
@@ -34,8 +40,11 @@ double ait_noise_floor(const ait_contest *same, uint32_t rounds);
 
 /* The baseline, the best single plan, and the fastest of the others, for the contest. */
 void ait_decide_finalists(const ait_candidates *list, ait_decision *d);
-/* From the contest: the chosen one where the objective has chosen, else the fastest median; among those within noise of it (the A/A floor,
- * or their own interval), the simplest: fewest threads, then earliest in the list. */
+/* What an A/A contest is sure of: by how much the two differ though they are equal; mostly 0, at most 0.1. */
+double ait_noise_bias(const ait_contest *same);
+/* From the contest: the chosen one where the objective has chosen, else the fastest (by ratios paired by round). What is not surely slower
+ * by more than 1 % (and the bias) is a tie; of ties those that are not probably slower either go to the simplest: fewest threads, then no
+ * mixed plan, then earliest in the list. */
 void ait_decide_winner(const ait_candidates *list, ait_decision *d);
 
 #endif

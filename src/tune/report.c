@@ -49,6 +49,18 @@ static void put_parts(ait_text *t, bool *first, const ait_mix *m) {
   ait_text_printf(t, "]");
 }
 
+/* Not in the contest, and by the trials alone it could be as fast as the winner. */
+static bool is_near(const ait_candidates *list, size_t i, const ait_decision *d) {
+  const ait_candidate *c = &list->items[i], *winner = d->winner >= 0 ? &list->items[d->winner] : NULL;
+  double mine[AIT_TRIAL_SAMPLES], its[AIT_TRIAL_SAMPLES];
+  if (!winner || c->median <= 0 || winner->median <= 0 || c->barred || c->score > 0 || winner->score > 0 || d->fixed) return false;
+  for (uint32_t k = 0; k < d->finalist_count; ++k)
+    if (d->finalists[k] == (int32_t)i) return false;
+  memcpy(mine, c->result.samples, sizeof mine);
+  memcpy(its, winner->result.samples, sizeof its);
+  return ait_stats_of(mine, c->result.sample_count).low <= ait_stats_of(its, winner->result.sample_count).high;
+}
+
 static void put_candidate(ait_text *t, const ait_candidates *list, size_t i, const ait_decision *d) {
   const ait_candidate *c = &list->items[i];
   const ait_trial_result *r = &c->result;
@@ -63,6 +75,7 @@ static void put_candidate(ait_text *t, const ait_candidates *list, size_t i, con
   ait_put_bool(t, &first, "won", d->winner == (int32_t)i);
   ait_put_string(t, &first, "outcome", ait_outcome_text(r->outcome));
   ait_put_string(t, &first, "reason", r->reason);
+  if (is_near(list, i, d)) ait_put_bool(t, &first, "near", true);
   if (r->outcome == AIT_OUTCOME_VALID || r->outcome == AIT_OUTCOME_INVALID) {
     put_number(t, &first, "error_over_tolerance", r->worst_error);
     put_number(t, &first, "max_abs", r->max_abs);
@@ -91,6 +104,7 @@ static void put_candidate(ait_text *t, const ait_candidates *list, size_t i, con
 }
 
 static void put_contest(ait_text *t, const ait_candidates *list, const ait_decision *d) {
+  double seconds[AIT_CONTEST_ROUNDS];
   ait_text_printf(t, "{\"rounds\": %u, \"dropped\": %u, \"members\": [", d->contest.rounds, d->contest.dropped);
   for (uint32_t k = 0; d->contested && k < d->finalist_count; ++k) {
     bool first = true;
@@ -98,10 +112,11 @@ static void put_contest(ait_text *t, const ait_candidates *list, const ait_decis
     ait_put_string(t, &first, "name", list->items[d->finalists[k]].name);
     put_stats(t, &first, &d->medians[k]);
     ait_put_bool(t, &first, "tie", d->tie[k]);
+    ait_put_bool(t, &first, "probably_slower", d->probably_slower[k]);
     put_number(t, &first, "time_over_winner", d->against_winner[k].median);
     put_number(t, &first, "time_over_winner_low", d->against_winner[k].low);
     put_number(t, &first, "time_over_winner_high", d->against_winner[k].high);
-    put_seconds(t, &first, &d->contest.times[k * AIT_CONTEST_ROUNDS], d->contest.rounds);
+    put_seconds(t, &first, seconds, ait_contest_times(&d->contest, k, seconds));
     ait_text_printf(t, "}");
   }
   ait_text_printf(t, "]}");
@@ -182,6 +197,7 @@ static void put_noise(ait_text *t, const ait_decision *d) {
   ait_put_bool(t, &first, "measured", d->has_noise);
   if (d->has_noise) {
     put_number(t, &first, "floor", d->floor);
+    put_number(t, &first, "bias", d->bias);
     put_number(t, &first, "ratio", d->noise_ratio.median);
     put_number(t, &first, "ratio_low", d->noise_ratio.low);
     put_number(t, &first, "ratio_high", d->noise_ratio.high);
@@ -244,6 +260,7 @@ ait_status ait_report_json(const ait_trial_context *x, const ait_goal *goal, con
   put_number(t, &first, "speedup", d->speedup);
   put_number(t, &first, "speedup_low", d->speedup_low);
   put_number(t, &first, "speedup_high", d->speedup_high);
+  if (d->speedup_rounds) ait_put_int(t, &first, "speedup_rounds", d->speedup_rounds);
   ait_put_string(t, &first, "best_single", d->single >= 0 ? list->items[d->single].name : "");
   put_number(t, &first, "time_over_single", d->over_single.count ? d->over_single.median : NAN);
   put_number(t, &first, "time_over_single_low", d->over_single.count ? d->over_single.low : NAN);

@@ -97,10 +97,12 @@ static void verdict(const ait_page *p) {
     ait_text_printf(p->t, "<div><div class=\"big\">%s</div><p>%s</p></div>\n", speedup > 0 ? "1×" : ait_unit_seconds(after).text,
                     speedup > 0 ? "The baseline stays: nothing was faster beyond noise." : "a call; there was no baseline to compare with");
   } else {
-    ait_text_printf(
-        p->t, "<div><div class=\"big\">%s</div><p>as fast as the baseline<br><span class=\"type\">95&nbsp;%%: %s to %s, %s rounds",
-        ait_unit_times(speedup).text, ait_unit_times(ait_member_number(p->report, "speedup_low")).text,
-        ait_unit_times(ait_member_number(p->report, "speedup_high")).text, ait_member_text(ait_member_get(p->report, "contest"), "rounds"));
+    ait_text_printf(p->t,
+                    "<div><div class=\"big\">%s</div><p>as fast as the baseline<br><span class=\"type\">95&nbsp;%%: %s to %s, %s rounds",
+                    ait_unit_times(speedup).text, ait_unit_times(ait_member_number(p->report, "speedup_low")).text,
+                    ait_unit_times(ait_member_number(p->report, "speedup_high")).text,
+                    ait_member_get(p->report, "speedup_rounds") ? ait_member_text(p->report, "speedup_rounds")
+                                                                : ait_member_text(ait_member_get(p->report, "contest"), "rounds"));
     ait_text_printf(p->t, "</span></p></div>\n");
   }
   ait_text_printf(p->t, "<div class=\"duel\">\n");

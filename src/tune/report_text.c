@@ -44,8 +44,24 @@ static void check_rows(ait_text *t, struct json_object *checks) {
   }
 }
 
+/* Who might have won as well: in the contest, and by the trials of those that were not in it. */
+static void ties(ait_text *t, struct json_object *o) {
+  struct json_object *members = get(get(o, "contest"), "members"), *list = get(o, "candidates");
+  for (size_t i = 0; members && i < json_object_array_length(members); ++i) {
+    struct json_object *m = json_object_array_get_idx(members, i);
+    if (!json_object_get_boolean(get(m, "tie")) || !strcmp(text_of(m, "name"), text_of(o, "winner"))) continue;
+    ait_text_printf(t, "within noise of it: %s; ", text_of(m, "name"));
+    if (json_object_get_boolean(get(m, "probably_slower")))
+      ait_text_printf(t, "probably slower (%.2fx)\n", number_of(m, "time_over_winner"));
+    else ait_text_printf(t, "the simpler one was kept\n");
+  }
+  for (size_t i = 0; i < json_object_array_length(list); ++i) {
+    struct json_object *c = json_object_array_get_idx(list, i);
+    if (json_object_get_boolean(get(c, "near"))) ait_text_printf(t, "within noise of it: %s; by its trial alone\n", text_of(c, "name"));
+  }
+}
+
 static void verdict(ait_text *t, struct json_object *o) {
-  struct json_object *members = get(get(o, "contest"), "members");
   if (!*text_of(o, "winner")) {
     const char *unmet = ait_report_unmet(o);
     ait_text_printf(t, "%.79s\n", *unmet ? unmet : "no candidate is valid");
@@ -57,16 +73,12 @@ static void verdict(ait_text *t, struct json_object *o) {
   if (number_of(o, "speedup") > 0)
     ait_text_printf(t, "%.2f times as fast as the baseline, %s\n  (95 %%: %.2f to %.2f; %s rounds)\n", number_of(o, "speedup"),
                     text_of(o, "baseline"), number_of(o, "speedup_low"), number_of(o, "speedup_high"),
-                    text_of(get(o, "contest"), "rounds"));
+                    get(o, "speedup_rounds") ? text_of(o, "speedup_rounds") : text_of(get(o, "contest"), "rounds"));
   if (*text_of(o, "best_single") && strcmp(text_of(o, "best_single"), text_of(o, "winner")))
     ait_text_printf(t, "%.2f times as fast as the best plan of one backend, %s\n  (95 %%: %.2f to %.2f)\n",
                     1 / number_of(o, "time_over_single"), text_of(o, "best_single"), 1 / number_of(o, "time_over_single_high"),
                     1 / number_of(o, "time_over_single_low"));
-  for (size_t i = 0; members && i < json_object_array_length(members); ++i) {
-    struct json_object *m = json_object_array_get_idx(members, i);
-    if (json_object_get_boolean(get(m, "tie")) && strcmp(text_of(m, "name"), text_of(o, "winner")))
-      ait_text_printf(t, "within noise of it: %s; the simpler one was kept\n", text_of(m, "name"));
-  }
+  ties(t, o);
 }
 
 /* How far all that can be trusted. */

@@ -39,3 +39,49 @@ ait_stats ait_stats_ratio(const double *a, const double *b, uint32_t n, double *
     if (a[i] > 0 && b[i] > 0) scratch[kept++] = a[i] / b[i];
   return ait_stats_of(scratch, kept);
 }
+
+/* ---- how sure ------------------------------------------------------------------------------------------------------------------------*/
+/* prior: of a variance, with the weight of so many samples. */
+static double by_student(const double *x, uint32_t n, double prior, double weight) {
+  double mean = 0, square = 0, freedom = n - 1 + weight;
+  for (uint32_t i = 0; i < n; ++i) mean += x[i] / n;
+  for (uint32_t i = 0; i < n; ++i) square += (x[i] - mean) * (x[i] - mean);
+  double error = sqrt((square + weight * prior) / freedom / n),
+         t = mean / fmax(error, 1e-9); /* no clock agrees with itself to nine digits */
+  double z = (8 * freedom + 1) / (8 * freedom + 3) * sqrt(freedom * log1p(t * t / freedom));
+  return t < 0 ? -z : z;
+}
+
+static int by_distance(const void *a, const void *b) {
+  double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+  return (x > y) - (x < y);
+}
+
+static double by_signed_ranks(double *x, uint32_t n) {
+  double above = 0, count = n;
+  qsort(x, n, sizeof *x, by_distance);
+  for (uint32_t i = 0, next; i < n; i = next) { /* equal distances share the mean of their ranks */
+    uint32_t positive = 0;
+    for (next = i; next < n && fabs(x[next]) == fabs(x[i]); ++next) positive += x[next] > 0;
+    above += positive * (0.5 * (i + 1 + next));
+    if (x[i] == 0) above += 0.5 * (next - i) * (0.5 * (i + 1 + next)); /* neither above nor below */
+  }
+  return (above - count * (count + 1) / 4) / sqrt(count * (count + 1) * (2 * count + 1) / 24);
+}
+
+double ait_stats_slower(const double *a, const double *b, uint32_t count, double factor, double *scratch) {
+  enum { FEW = 12 };
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < count; ++i)
+    if (a[i] > 0 && b[i] > 0) scratch[n++] = log(a[i] / (factor * b[i]));
+  return n < 2 ? 0 : n < FEW ? by_student(scratch, n, 0, 0) : by_signed_ranks(scratch, n);
+}
+
+double ait_stats_slower_by_builds(const double *medians, uint32_t count, double factor) {
+  enum { MOST = 64 };
+  static const double usual = 0.015, weight = 4;
+  double x[MOST];
+  if (count > MOST) count = MOST;
+  for (uint32_t i = 0; i < count; ++i) x[i] = medians[i] - log(factor);
+  return count ? by_student(x, count, usual * usual, weight) : 0;
+}

@@ -83,6 +83,8 @@ static ait_candidates list_of(ait_candidate *items, size_t n) { return (ait_cand
 static void contest_of(ait_decision *d, const double *seconds, uint32_t members, uint32_t rounds) {
   d->contest.count = members;
   d->contest.rounds = rounds;
+  d->contest.sittings = rounds < 20 ? 1 : 4;
+  for (uint32_t s = 0; s < d->contest.sittings; ++s) d->contest.ends[s] = (s + 1) * rounds / d->contest.sittings;
   for (uint32_t r = 0; r < rounds; ++r) {
     double weather = exp(0.1 * normal()); /* what all members of a round share */
     for (uint32_t k = 0; k < members; ++k) d->contest.times[k * AIT_CONTEST_ROUNDS + r] = weather * running_time(seconds[k]);
@@ -137,7 +139,7 @@ static void ties_keep_the_simpler(void **state) {
   assert_int_equal(d.winner, 1); /* the earlier in the list */
 }
 
-/* Equal members: anybody but the simplest winning is a false winner. */
+/* Equal members: whoever is called slower than another is wrongly so. */
 static void noise_makes_no_winners(void **state) {
   AIT_UNUSED(state);
   static ait_decision d;
@@ -154,7 +156,9 @@ static void noise_makes_no_winners(void **state) {
         seed = 1000 * m + 17 * r + 100000 * (uint64_t)s + 1;
         contest_of(&d, same, members[m], rounds[r]);
         ait_decide_winner(&list, &d);
-        wrong += d.winner != 0;
+        bool declared = false;
+        for (uint32_t k = 0; k < members[m]; ++k) declared |= !d.tie[k];
+        wrong += declared;
       }
       if (wrong > 0.05 * runs) fail_msg("%u equal members, %u rounds: %.1f %% false winners", members[m], rounds[r], 100.0 * wrong / runs);
     }

@@ -1,19 +1,13 @@
-/* Trials and contests in child processes: a crash, a hang or a leak costs one candidate. The child inherits the graph, the weights and the
- * oracle's answers; its result comes back through a pipe. */
-#include "tune/candidate.h"
+/* Trials and contests, each in a child process (child.h): a crash, a hang or a leak costs one candidate. */
+#include "tune/child.h"
 #include "tune/conduct.h"
+#include "tune/fence.h"
+#include "tune/manners.h"
 #include "tune/mix.h"
 #include "tune/stats.h"
 #include "tune/stopwatch.h"
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 /* ---- building --------------------------------------------------------------------------------------------------------------------*/
 ait_status ait_built_create(const ait_trial_context *x, const ait_candidate *c, ait_built *out) {
@@ -72,6 +66,19 @@ static ait_status open_runner(const ait_trial_context *x, ait_model *model, int3
 }
 
 static const double check_again_seconds = 1; /* a check that takes longer is not made twice in whole */
+static const double look_share = 0.25;       /* of the time of measuring that looking at answers may take */
+
+/* The answers of a measurement's last call, while there are not more looks than their share: what is wrong now and then is found by chance.
+ */
+static ait_status look_at_answers(runner *r, uint64_t calls, double began, double *looked) {
+  ait_tune_error error;
+  double start = ait_clock_seconds();
+  if (!r->cases->pure || *looked > look_share * (start - began)) return AIT_OK;
+  AIT_TRY(ait_tune_check_answers(r->cases, (r->next + r->measured - 1) % r->measured, r->outputs, &error));
+  *looked += ait_clock_seconds() - start;
+  if (error.pass) return AIT_OK;
+  return ait_error(AIT_CODE_MISMATCH, "right at first, wrong after more calls (%llu): %s", (unsigned long long)calls, error.reason);
+}
 
 static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
   ait_energy before, after;
@@ -80,7 +87,7 @@ static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
   ait_pace pace = {0};
   AIT_TRY(ait_stopwatch_warm_up(&r->watch));
   ait_growth_start(&growth);
-  double end = ait_clock_seconds() + seconds, carried = transport(r);
+  double began = ait_clock_seconds(), end = began + seconds, carried = transport(r), looked = 0;
   ait_energy_read("", &before);
   do {
     bool clean;
@@ -93,6 +100,7 @@ static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
     ait_pace_add(&pace, t);
     ait_growth_look(&growth, r->watch.inner);
     AIT_TRY(ait_growth_check(&growth, false));
+    AIT_TRY(look_at_answers(r, calls, began, &looked));
   } while (out->sample_count < AIT_TRIAL_SAMPLES && (ait_clock_seconds() < end || out->sample_count == 0));
   out->transport_seconds = (transport(r) - carried) / (double)calls;
   ait_energy_read("", &after);
@@ -148,22 +156,61 @@ static bool has_twin(const ait_trial_context *x, const ait_candidate *c, ait_tri
   return false;
 }
 
-static ait_status try_candidate(const ait_trial_context *x, const ait_candidate *c, double seconds, ait_trial_result *out) {
+static const char unloading[] = "while it was unloaded";
+
+/* Every case on a session of its own, on memory with fences. */
+static ait_status check_on(ait_session *session, const ait_tune_cases *cases, ait_fence *fence, ait_tune_error *out) {
+  ait_tune_error lent;
+  AIT_TRY(ait_tune_check(session, cases, NULL, out));
+  AIT_TRY(ait_fence_check(fence));
+  if (!out->pass) return AIT_OK;
+  AIT_TRY(ait_tune_check_lent(session, cases, ait_fence_allocator(fence), &lent));
+  AIT_TRY(ait_fence_check(fence));
+  if (lent.pass) return AIT_OK;
+  out->pass = false;
+  memcpy(out->reason, lent.reason, sizeof out->reason);
+  return AIT_OK;
+}
+
+static ait_status check(const ait_trial_context *x, ait_model *model, int32_t threads, ait_child_work *work, ait_tune_error *out) {
+  ait_fence *fence;
+  ait_session *session;
+  ait_session_options so;
+  ait_session_options_init(&so);
+  so.threads = threads;
+  AIT_TRY(ait_fence_create(&fence));
+  so.allocator = ait_fence_allocator(fence);
+  ait_status status = ait_session_create(model, &so, &session);
+  if (status == AIT_OK) status = check_on(session, x->cases, fence, out);
+  work->doing = unloading;
+  ait_session_destroy(session);
+  return status == AIT_OK && out->pass ? ait_fence_check(fence)
+                                       : status; /* the fence ends with the process: who knows who still holds a block */
+}
+
+static ait_status try_candidate(const ait_trial_context *x, const ait_candidate *c, double seconds, ait_child_work *work,
+                                ait_trial_result *out) {
   ait_built built;
   runner r;
   ait_tune_error error;
+  ait_manners manners;
+  ait_manners_look(&manners);
   double start = ait_clock_seconds();
+  work->doing = "while it was built";
   AIT_TRY(ait_built_create(x, c, &built));
   out->build_seconds = ait_clock_seconds() - start;
   for (uint32_t i = 0; i < built.plan.step_count; ++i) out->blob_bytes += built.plan.steps[i].blob.size;
   out->plan_hash = plan_hash(&built.plan);
   if (has_twin(x, c, out)) return AIT_OK;
   start = ait_clock_seconds();
+  work->doing = "while it was loaded";
   AIT_TRY(open_runner(x, built.model, c->threads, &r));
   out->load_seconds = ait_clock_seconds() - start;
+  work->doing = "in its first call";
   weigh(&built, &r, out);
   start = ait_clock_seconds();
-  AIT_TRY(ait_tune_check(r.session, x->cases, NULL, &error));
+  work->doing = "while its answers were checked";
+  AIT_TRY(check(x, built.model, c->threads, work, &error));
   double check_seconds = ait_clock_seconds() - start;
   out->worst_error = error.worst;
   out->max_abs = error.max_abs;
@@ -172,9 +219,14 @@ static ait_status try_candidate(const ait_trial_context *x, const ait_candidate 
   snprintf(out->reason, sizeof out->reason, "%s", error.reason);
   if (!error.pass) return AIT_OK;
   AIT_TRY(ait_session_reset(r.session));
+  work->doing = "while it was measured";
   AIT_TRY(measure(&r, seconds, out));
+  work->doing = "while its answers were checked again";
   AIT_TRY(check_again(&r, check_seconds < check_again_seconds));
-  return AIT_OK; /* the process ends: nothing is released */
+  work->doing = unloading;
+  ait_session_destroy(r.session);
+  ait_built_deinit(&built);
+  return ait_manners_check(&manners);
 }
 
 static ait_outcome outcome_of(ait_status status) {
@@ -190,101 +242,39 @@ typedef struct job {
   uint32_t count;
   double seconds;
   void (*run)(const struct job *job, void *out);
-  void *out;
-  size_t out_size;
-  volatile uint32_t *at_work;          /* shared with the child: the member of a contest that is being built or called; NULL in trials */
   void (*other)(void *ctx, void *out); /* ait_child_call */
-  pid_t tuner;
   void *ctx;
+  ait_child_work *work; /* in the child */
 } job;
 
-static _Noreturn void child(const job *j, int fd, uint64_t bytes) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);     /* a killed tuner leaves no children */
-  if (getppid() != j->tuner) _exit(70); /* it died before that */
-  signal(SIGINT, SIG_IGN);              /* the tuner decides */
-  struct rlimit limit = {bytes, bytes}, no_core = {0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-  if (bytes) setrlimit(RLIMIT_AS, &limit);
-  j->run(j, j->out);
-  const char *p = j->out;
-  for (size_t left = j->out_size; left > 0;) {
-    ssize_t n = write(fd, p, left);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) _exit(70);
-    p += n;
-    left -= (size_t)n;
-  }
-  _exit(0);
+static void run_job(void *ctx, ait_child_work *work, void *out) {
+  job *j = ctx;
+  j->work = work;
+  j->run(j, out);
 }
 
-typedef enum end_kind { END_DONE, END_CRASHED, END_TIMEOUT, END_CANCELLED } end_kind;
-
-/* Reads the child's result until it is whole, the child is gone, or time is over. */
-static end_kind receive(const job *j, int fd, pid_t pid, double limit, char reason[AIT_REASON_SIZE]) {
-  size_t got = 0;
-  end_kind end = END_CRASHED;
-  double deadline = ait_clock_seconds() + limit;
-  for (;;) {
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    int ready = poll(&p, 1, 100);
-    if (ready > 0) {
-      ssize_t n = read(fd, (char *)j->out + got, j->out_size - got);
-      if (n > 0) got += (size_t)n;
-      if (got == j->out_size) end = END_DONE;
-      if (n == 0 || end == END_DONE) break;
-    }
-    if (j->x->idle) j->x->idle(j->x->idle_ctx);
-    if (j->x->options->cancel && *j->x->options->cancel) end = END_CANCELLED;
-    else if (ait_clock_seconds() > deadline) end = END_TIMEOUT;
-    if (end != END_CRASHED) break;
-  }
-  if (end != END_DONE) kill(pid, SIGKILL);
-  int code = 0;
-  while (waitpid(pid, &code, 0) < 0 && errno == EINTR) {}
-  if (end == END_CRASHED && WIFSIGNALED(code)) snprintf(reason, AIT_REASON_SIZE, "the child process died: %s", strsignal(WTERMSIG(code)));
-  else if (end == END_CRASHED) snprintf(reason, AIT_REASON_SIZE, "the child process ended with exit code %d", WEXITSTATUS(code));
-  if (end == END_TIMEOUT) snprintf(reason, AIT_REASON_SIZE, "took more than %.0f s", limit);
-  return end;
-}
-
-static end_kind run_job(job *j, double limit, char reason[AIT_REASON_SIZE]) {
-  int ends[2];
-  j->tuner = getpid();
-  *reason = 0;
-  if (pipe(ends)) return snprintf(reason, AIT_REASON_SIZE, "no pipe: %s", strerror(errno)), END_CRASHED;
-  pid_t pid = fork();
-  if (pid == 0) {
-    close(ends[0]);
-    child(j, ends[1], j->x->options->trial_bytes);
-  }
-  close(ends[1]);
-  end_kind end = END_CRASHED;
-  if (pid < 0) snprintf(reason, AIT_REASON_SIZE, "no child process: %s", strerror(errno));
-  else end = receive(j, ends[0], pid, limit, reason);
-  close(ends[0]);
-  return end;
-}
-
-/* *out_failure: AIT_OUTCOME_NONE, or how the child ended without a result. The only error is cancelled. */
-static ait_status run_alone(job *j, double limit, ait_outcome *out_failure, char reason[AIT_REASON_SIZE]) {
-  end_kind end = run_job(j, limit, reason);
-  *out_failure = end == END_TIMEOUT ? AIT_OUTCOME_TIMEOUT : end == END_CRASHED ? AIT_OUTCOME_CRASHED : AIT_OUTCOME_NONE;
-  return end == END_CANCELLED ? ait_error(AIT_CODE_CANCELLED, "tuning was interrupted") : AIT_OK;
+/* *out_failure: AIT_OUTCOME_NONE, or how the child ended without a result. The only error is cancelled. out_member: may be NULL. */
+static ait_status run_alone(job *j, void *out, size_t out_size, double limit, ait_outcome *out_failure, char reason[AIT_REASON_SIZE],
+                            uint32_t *out_member) {
+  ait_child_job child = {.x = j->x, .run = run_job, .ctx = j, .out = out, .out_size = out_size, .limit = limit};
+  ait_status status = ait_child_run(&child, out_failure, reason);
+  if (out_member) *out_member = child.work.member;
+  return status;
 }
 
 static void run_other(const job *j, void *out) { j->other(j->ctx, out); }
 
 ait_status ait_child_call(const ait_trial_context *x, void (*run)(void *ctx, void *out), void *ctx, void *out, size_t out_size,
                           double limit, char reason[AIT_REASON_SIZE]) {
-  job j = {.x = x, .run = run_other, .out = out, .out_size = out_size, .other = run, .ctx = ctx};
+  job j = {.x = x, .run = run_other, .other = run, .ctx = ctx};
   ait_outcome failure; /* the caller sees it by the reason */
-  return run_alone(&j, limit, &failure, reason);
+  return run_alone(&j, out, out_size, limit, &failure, reason, NULL);
 }
 
 /* ---- trial -----------------------------------------------------------------------------------------------------------------------*/
 static void trial_child(const job *j, void *out) {
   ait_trial_result *r = out;
-  ait_status status = try_candidate(j->x, j->candidates[0], j->seconds, r);
+  ait_status status = try_candidate(j->x, j->candidates[0], j->seconds, j->work, r);
   if (status == AIT_OK) return;
   r->outcome = outcome_of(status);
   snprintf(r->reason, sizeof r->reason, "%s", ait_status_message(status));
@@ -294,6 +284,7 @@ static void again_child(const job *j, void *out) {
   ait_trial_result *r = out;
   ait_built built;
   runner run;
+  j->work->doing = "while it was measured again";
   ait_status status = ait_built_create(j->x, j->candidates[0], &built);
   if (status == AIT_OK) status = open_runner(j->x, built.model, j->candidates[0]->threads, &run);
   if (status == AIT_OK) status = measure(&run, j->seconds, r);
@@ -306,9 +297,9 @@ static ait_status run_trial(const ait_trial_context *x, const ait_candidate *can
                             void (*run)(const job *j, void *out), ait_trial_result *out) {
   *out = (ait_trial_result){0};
   char reason[AIT_REASON_SIZE];
-  job j = {.x = x, .candidates = &candidate, .count = 1, .seconds = seconds, .run = run, .out = out, .out_size = sizeof *out};
+  job j = {.x = x, .candidates = &candidate, .count = 1, .seconds = seconds, .run = run};
   ait_outcome failure;
-  AIT_TRY(run_alone(&j, x->options->trial_seconds, &failure, reason));
+  AIT_TRY(run_alone(&j, out, sizeof *out, x->options->trial_seconds, &failure, reason, NULL));
   if (failure == AIT_OUTCOME_NONE) return AIT_OK;
   *out = (ait_trial_result){.outcome = failure};
   memcpy(out->reason, reason, sizeof reason);
@@ -370,9 +361,9 @@ static void parts_child(const job *j, void *out) {
 ait_status ait_trial_measure_parts(const ait_trial_context *x, const ait_candidate *candidate, double seconds, ait_trial_parts *out) {
   *out = (ait_trial_parts){0};
   char reason[AIT_REASON_SIZE];
-  job j = {.x = x, .candidates = &candidate, .count = 1, .seconds = seconds, .run = parts_child, .out = out, .out_size = sizeof *out};
+  job j = {.x = x, .candidates = &candidate, .count = 1, .seconds = seconds, .run = parts_child};
   ait_outcome failure;
-  AIT_TRY(run_alone(&j, x->options->trial_seconds, &failure, reason));
+  AIT_TRY(run_alone(&j, out, sizeof *out, x->options->trial_seconds, &failure, reason, NULL));
   if (failure == AIT_OUTCOME_NONE) return AIT_OK;
   *out = (ait_trial_parts){.outcome = failure};
   memcpy(out->reason, reason, sizeof reason);
@@ -397,10 +388,16 @@ static void shuffle(uint32_t *order, uint32_t count, uint64_t *state) {
   }
 }
 
+/* Memory of a random size that is never given back: what is built next lies elsewhere than it did in another sitting. */
+static bool unsettle(uint64_t *state) {
+  static void *volatile kept;
+  return (kept = malloc(64 + next_random(state) % (256u << 10))) != NULL;
+}
+
 /* Were they all the time what they were in their trials? */
 static ait_status judge_conduct(const job *j, runner *r, const ait_growth *growth, const ait_pace *paces) {
   for (uint32_t k = 0; k < j->count; ++k) {
-    *j->at_work = k;
+    j->work->member = k;
     AIT_TRY(ait_growth_check(&growth[k], true));
     AIT_TRY(ait_pace_check(paces, j->count, k));
     AIT_TRY(check_again(&r[k], false));
@@ -420,16 +417,20 @@ static ait_status contest(const job *j, ait_contest *out) {
   runner r[AIT_CONTEST_MAX];
   ait_growth growth[AIT_CONTEST_MAX];
   ait_pace paces[AIT_CONTEST_MAX] = {0};
-  for (uint32_t k = 0; k < j->count; ++k) {
-    *j->at_work = k;
+  uint32_t order[AIT_CONTEST_MAX];
+  uint64_t state = j->x->options->seed + 0x9e3779b97f4a7c15u * j->x->sitting;
+  for (uint32_t k = 0; k < j->count; ++k) order[k] = k;
+  shuffle(order, j->count, &state);
+  j->work->doing = "in the contest";
+  for (uint32_t i = 0; i < j->count; ++i) {
+    uint32_t k = order[i];
+    j->work->member = k;
+    if (!unsettle(&state)) return AIT_OOM();
     AIT_TRY(ait_built_create(j->x, j->candidates[k], &built[k]));
     AIT_TRY(open_runner(j->x, built[k].model, j->candidates[k]->threads, &r[k]));
     AIT_TRY(ait_stopwatch_warm_up(&r[k].watch));
     ait_growth_start(&growth[k]);
   }
-  uint32_t order[AIT_CONTEST_MAX];
-  uint64_t state = j->x->options->seed;
-  for (uint32_t k = 0; k < j->count; ++k) order[k] = k;
   double end = ait_clock_seconds() + j->seconds;
   out->count = j->count;
   do { /* a round counts when no member of it was disturbed, each time that it was called */
@@ -439,7 +440,7 @@ static ait_status contest(const job *j, ait_contest *out) {
     for (uint32_t i = 0; i < j->count; ++i) {
       uint32_t k = order[i];
       bool one = false;
-      *j->at_work = k;
+      j->work->member = k;
       for (int attempt = 0; attempt < 4 && !one; ++attempt) AIT_TRY(measure_member(&r[k], &growth[k], &times[k], &one));
       ait_pace_add(&paces[k], times[k]);
       clean &= one;
@@ -450,8 +451,17 @@ static ait_status contest(const job *j, ait_contest *out) {
     }
     for (uint32_t k = 0; k < j->count; ++k) out->times[k * AIT_CONTEST_ROUNDS + out->rounds] = times[k];
     ++out->rounds;
-  } while (out->rounds < AIT_CONTEST_ROUNDS && (ait_clock_seconds() < end + (out->rounds < 15 ? j->seconds : 0) || out->rounds < 5));
+  } while (out->rounds < AIT_SITTING_ROUNDS && (ait_clock_seconds() < end || out->rounds < 5));
+  out->sittings = 1;
+  out->ends[0] = out->rounds;
   return judge_conduct(j, r, growth, paces);
+}
+
+uint32_t ait_contest_times(const ait_contest *contest, uint32_t k, double *out) {
+  uint32_t n = 0;
+  for (uint32_t r = 0; r < contest->rounds; ++r)
+    if (contest->times[k * AIT_CONTEST_ROUNDS + r] > 0) out[n++] = contest->times[k * AIT_CONTEST_ROUNDS + r];
+  return n;
 }
 
 static void contest_child(const job *j, void *out) {
@@ -459,7 +469,7 @@ static void contest_child(const job *j, void *out) {
   ait_status status = contest(j, c);
   if (status == AIT_OK) return;
   c->failed = true;
-  c->culprit = *j->at_work;
+  c->culprit = j->work->member;
   c->outcome = outcome_of(status);
   snprintf(c->reason, sizeof c->reason, "%s", ait_status_message(status));
 }
@@ -468,22 +478,12 @@ ait_status ait_contest_run(const ait_trial_context *x, const ait_candidate *cons
                            ait_contest *out) {
   *out = (ait_contest){0};
   char reason[AIT_REASON_SIZE];
-  uint32_t *at_work = mmap(NULL, sizeof *at_work, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (at_work == MAP_FAILED) return AIT_OOM();
-  job j = {.x = x,
-           .candidates = candidates,
-           .count = count,
-           .seconds = seconds,
-           .run = contest_child,
-           .out = out,
-           .out_size = sizeof *out,
-           .at_work = at_work};
+  job j = {.x = x, .candidates = candidates, .count = count, .seconds = seconds, .run = contest_child};
   ait_outcome failure;
-  ait_status status = run_alone(&j, x->options->trial_seconds + 2 * seconds, &failure, reason);
-  if (failure != AIT_OUTCOME_NONE) {
-    *out = (ait_contest){.failed = true, .culprit = *at_work, .outcome = failure};
-    memcpy(out->reason, reason, sizeof reason);
-  }
-  munmap(at_work, sizeof *at_work);
-  return status;
+  uint32_t culprit;
+  AIT_TRY(run_alone(&j, out, sizeof *out, x->options->trial_seconds + 2 * seconds, &failure, reason, &culprit));
+  if (failure == AIT_OUTCOME_NONE) return AIT_OK;
+  *out = (ait_contest){.failed = true, .culprit = culprit < count ? culprit : 0, .outcome = failure};
+  memcpy(out->reason, reason, sizeof reason);
+  return AIT_OK;
 }

@@ -1,4 +1,5 @@
 /* The final contest, and what it decides. */
+#include "tune/sittings.h"
 #include "tune/tuner.h"
 #include <stdio.h>
 
@@ -26,23 +27,55 @@ static ait_status missing_contest(const ait_tuner *t) {
   return ait_tuner_not_recorded(t, what);
 }
 
-/* What is left of the budget when all members are built: at least a twentieth of it, at most 10 s. */
-static double contest_seconds(const ait_tuner *t, const ait_candidate *const *members) {
-  double left = ait_tuner_left(t, 1), least = 0.05 * t->options.budget_seconds;
-  for (uint32_t k = 0; k < t->decision->finalist_count; ++k) left -= ait_tuner_rebuild_seconds(members[k]);
-  return left > 10 ? 10 : left > least ? left : least;
+/* ---- sittings --------------------------------------------------------------------------------------------------------------------*/
+typedef struct sittings {
+  ait_tuner *t;
+  ait_trial_context x;
+  double end; /* when the contest's time is over */
+} sittings;
+
+static ait_candidate *finalist(const sittings *s, uint32_t k) { return &s->t->list.items[s->t->decision->finalists[k]]; }
+
+static double seconds_left(void *ctx) { return ((const sittings *)ctx)->end - ait_clock_seconds(); }
+static double rebuild_seconds(void *ctx, uint32_t k) { return ait_tuner_rebuild_seconds(finalist(ctx, k)); }
+
+static void tell_undecided(void *ctx, uint32_t k) {
+  const sittings *s = ctx;
+  const ait_decision *d = s->t->decision;
+  char line[640];
+  snprintf(line, sizeof line, "contest: '%s' and '%s' are within noise after %u rounds; they go on", finalist(s, k)->name,
+           finalist(s, d->fastest)->name, d->contest.rounds);
+  ait_tuner_tell(s->t, line);
+}
+
+static ait_status sit(void *ctx, uint32_t sitting, const uint32_t *who, uint32_t count, double seconds, ait_contest *out) {
+  sittings *s = ctx;
+  s->x.sitting = sitting;
+  const ait_candidate *members[AIT_CONTEST_MAX];
+  for (uint32_t i = 0; i < count; ++i) members[i] = finalist(s, who[i]);
+  AIT_TRY(ait_contest_run(&s->x, members, count, seconds, out));
+  ait_tuner_measured(s->t);
+  return AIT_OK;
+}
+
+/* What is left of the budget: at least a twentieth of it, at most 10 s and a quarter of it. */
+static ait_status hold_sittings(ait_tuner *t, const ait_trial_context *x) {
+  double left = ait_tuner_left(t, 1), least = 0.05 * t->options.budget_seconds, most = 10 + 0.25 * t->options.budget_seconds;
+  left = left < least ? least : left > most ? most : left;
+  sittings s = {t, *x, ait_clock_seconds() + left};
+  const ait_sitting_hooks hooks = {&s, least, seconds_left, rebuild_seconds, tell_undecided, sit};
+  return ait_sittings_hold(&t->list, t->decision, &hooks);
 }
 
 /* *out_again: a member failed and is out; the others must meet again. */
 static ait_status hold_contest(ait_tuner *t, bool *out_again) {
   ait_decision *d = t->decision;
-  const ait_candidate *members[AIT_CONTEST_MAX];
   char key[512];
   uint64_t names = 0;
   for (uint32_t k = 0; k < d->finalist_count; ++k) {
-    members[k] = &t->list.items[d->finalists[k]];
-    names = ait_hash(members[k]->name, strlen(members[k]->name), names);
-    names = ait_hash(members[k]->version, strlen(members[k]->version), names);
+    const ait_candidate *c = &t->list.items[d->finalists[k]];
+    names = ait_hash(c->name, strlen(c->name), names);
+    names = ait_hash(c->version, strlen(c->version), names);
   }
   snprintf(key, sizeof key, "contest-%s-%016llx-%llu-%lld", t->key, (unsigned long long)names, (unsigned long long)t->options.seed,
            (long long)t->goal.contest_size);
@@ -54,8 +87,7 @@ static ait_status hold_contest(ait_tuner *t, bool *out_again) {
   d->reused = d->reused && ait_tuner_plausible_contest(&d->contest, d->finalist_count);
   if (!d->reused) {
     if (t->options.from_record) return missing_contest(t);
-    AIT_TRY(ait_contest_run(&x, members, d->finalist_count, contest_seconds(t, members), &d->contest));
-    ait_tuner_measured(t);
+    AIT_TRY(hold_sittings(t, &x));
     if (d->contest.failed) return *out_again = true, disqualify(t), AIT_OK;
     ait_tuner_remember(t, key, "contest", &d->contest, sizeof d->contest);
   }

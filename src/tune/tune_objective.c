@@ -352,8 +352,7 @@ static bool broke_budget(ait_tuner *t) {
   double times[AIT_CONTEST_ROUNDS];
   for (uint32_t k = 0; k < d->finalist_count; ++k) {
     if (d->finalists[k] != d->winner) continue;
-    memcpy(times, &d->contest.times[k * AIT_CONTEST_ROUNDS], d->contest.rounds * sizeof *times);
-    uint32_t n = ait_stats_of(times, d->contest.rounds).count;
+    uint32_t n = ait_stats_of(times, ait_contest_times(&d->contest, k, times)).count;
     double q = n ? ait_stats_quantile(times, n, t->objective.quantile) : 0;
     if (q <= t->objective.limit_seconds) return false;
     int32_t place = g->has_batch ? place_of(g, (size_t)d->winner) : -1;

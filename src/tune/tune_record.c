@@ -54,9 +54,12 @@ bool ait_tuner_plausible_trial(const ait_trial_result *r) {
 
 bool ait_tuner_plausible_contest(const ait_contest *c, uint32_t members) {
   bool good = *(const uint8_t *)&c->failed == 0 && c->count == members && c->rounds > 0 && c->rounds <= AIT_CONTEST_ROUNDS;
+  good = good && c->sittings > 0 && c->sittings <= AIT_SITTINGS && c->ends[c->sittings - 1] == c->rounds;
+  for (uint32_t s = 0; good && s + 1 < c->sittings; ++s) good = c->ends[s] < c->ends[s + 1];
   for (uint32_t k = 0; good && k < c->count; ++k) {
     const double *times = &c->times[k * AIT_CONTEST_ROUNDS];
-    for (uint32_t r = 0; good && r < c->rounds; ++r) good = times[r] > 0 && is_finite(times[r]);
+    for (uint32_t r = 0; good && r < c->rounds; ++r) good = times[r] >= 0 && is_finite(times[r]);
+    good = good && times[0] > 0; /* all have a part in the first sitting */
   }
   return good;
 }

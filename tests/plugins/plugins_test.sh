@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tuning with plugins: plugins_test.sh AIT PLUGIN-FOLDER DATA twins|buckets. Plugins are examples/backend_plugin and what stands beside this script.
+# Tuning with plugins: plugins_test.sh AIT PLUGIN-FOLDER DATA twins|manners|buckets. Plugins are examples/backend_plugin and what stands beside this script.
 set -u
 ait=$1 plugins=$2 model=$3/models/rows/rows.onnx part=$4
 work=$(mktemp -d "${TMPDIR:-/tmp}/ait-plugins.XXXXXX") || exit 1
@@ -74,6 +74,66 @@ PYTHON
   "$ait" run d.ait --random 2 --size batch=9 -o without.npz | grep -q 'on reference$' || fail "the portable graph does not run"
   "$ait" report d.ait | grep -q "backend 'rows' is not here" || fail "the report does not say why"
   cmp with.npz without.npz || fail "answers differ"
+}
+
+# Plugins that are wrong now and then only, or that do what a guest does not: to memory, to the process, to the tuner, to the machine. Each is out with
+# its reason; those that are only slow or loud lose nothing but time; and the tuner's own output is whole.
+manners() {
+  set -- --plugin "$plugins/rows.so"
+  list=rows
+  for name in odd third sometimes idle overrunning underrunning scribbling killing filling closing spinning gulping talking rounding flushing moving speaking handling staying; do
+    set -- "$@" --plugin "$plugins/twin_$name.so"
+    list=$list,twin_$name
+  done
+  mkdir -p here && cd here || exit 1
+  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 6s --trial-limit 3 --record r.db --regions whole -q --backends "$list" "$@" \
+    -o out.ait --json >report.json 2>errors.txt || { cat errors.txt; fail "tune ended with $?"; }
+  [ -s errors.txt ] && { head -c 500 errors.txt; fail "somebody wrote to the terminal"; }
+  python - <<'PYTHON' || bad=1
+import json, sys
+report = json.load(open("report.json"))
+rows = {c["backend"]: c for c in report["candidates"]}
+want = {
+    "odd": "outside tolerance",
+    "third": "",
+    "sometimes": "wrong after more calls",
+    "idle": "outside tolerance",
+    "overrunning": "it writes past the end of its memory",
+    "underrunning": "it writes before the begin of its memory",
+    "scribbling": "it changes its input",
+    "killing": "died: Killed",
+    "filling": "File size limit exceeded",
+    "closing": "its result did not come through",
+    "gulping": "it leaks",
+    "rounding": "",
+    "flushing": "what happens to denormal numbers",
+    "moving": "it changes the working folder",
+    "speaking": "it changes the locale",
+    "handling": "it changes the handler of signal 15",
+    "staying": "took more than 3 s, while it was unloaded",
+}
+bad = 0
+for name, reason in want.items():
+    c = rows["twin_" + name]
+    slow = name == "gulping" and "took more than" in c["reason"]  # on a busy machine
+    if c["outcome"] == "valid" or not (reason in c["reason"] or slow) or not c["reason"]:
+        bad = print(f"FAILED: {name}: {c['outcome']}: {c['reason']}") or 1
+if rows["rows"]["outcome"] != "valid":
+    bad = print("FAILED: rows:", rows["rows"]["outcome"], rows["rows"]["reason"]) or 1
+if rows["twin_talking"]["outcome"] != "valid" and "took more than" not in rows["twin_talking"]["reason"]:
+    bad = print("FAILED: talking:", rows["twin_talking"]["reason"]) or 1
+sys.exit(bad or 0)
+PYTHON
+  [ "$(ls)" = "$(printf 'errors.txt\nout.ait\nr.db\nreport.json')" ] || fail "files were left: $(ls | tr '\n' ' ')"
+  # With two threads only: one plan is right, the other is not.
+  "$ait" tune "$model" --random 1 --size batch=4 --threads 2 --budget 1s --record none --regions whole -q --backends twin_two_threads --plugin "$plugins/twin_two_threads.so" \
+    -o out.ait --json=report.json >/dev/null 2>errors.txt || fail "two threads"
+  python - <<'PYTHON' || bad=1
+import json, sys
+got = {c["name"]: c["outcome"] for c in json.load(open("report.json"))["candidates"]}
+if got["twin_two_threads threads=1"] not in ("valid", "skipped") or got["twin_two_threads threads=2"] != "wrong":
+    sys.exit(f"FAILED: {got}")
+PYTHON
 }
 
 # Two backends that are slow in one half of the sizes each: the file gets a plan for both, and calls go to the right one.
