@@ -389,6 +389,12 @@ static bool rule_expert(rule_call *c) {
   return token(c, 0, x->inner);
 }
 
+/* Each token times a matrix of its position. */
+static bool by_position(const rule_call *c, const dep_label *tokens, uint32_t other, int32_t rank) {
+  if (tokens->kind != DEP_TOKEN || tokens->inner != 1 || tokens->dim >= rank - 2 || label(c, other)->kind != DEP_SIZED) return false;
+  return !(sized_dims(c, arg(c, other)->as.value, rank) & ~(1u << tokens->dim));
+}
+
 static bool rule_matmul(rule_call *c) {
   dep_label a = *label(c, 0), b = *label(c, 1);
   int32_t ra = rank_of(c, 0), rb = rank_of(c, 1), rank = ra > rb ? ra : rb;
@@ -399,6 +405,8 @@ static bool rule_matmul(rule_call *c) {
   a.dim += rank - ra, a.keys += rank - ra, b.dim += rank - rb, b.keys += rank - rb;
   bool a_data = a.kind == DEP_TOKEN, b_data = b.kind == DEP_TOKEN;
   if ((a_data && a.dim == rank - 1) || (b_data && b.dim == rank - 2)) return mix(c, "sums over the tokens");
+  if (by_position(c, &a, 1, rank)) return token(c, a.dim, 1);
+  if (by_position(c, &b, 0, rank)) return token(c, b.dim, 1);
   if (a.kind == DEP_SIZED || b.kind == DEP_SIZED || a.kind == DEP_SCORES || b.kind == DEP_SCORES) return mix(c, "is a product with scores");
   if (a_data && b_data) {
     if (a.dim == b.dim && a.inner == b.inner && a.dim < rank - 2) return token(c, a.dim, a.inner);

@@ -26,6 +26,8 @@ typedef struct ait_lower_row {
 extern const ait_lower_row ait_lower_pointwise_rows[], ait_lower_shape_rows[], ait_lower_nn_rows[],
     ait_lower_composite_rows[]; /* end with a NULL op */
 
+ait_status ait_lower_einsum(ait_lower *l) AIT_MUST_USE; /* lower_einsum.c */
+
 /* Result 0 is `value`, cast to the dtype that the program declares. Other results must be unused. */
 ait_status ait_lower_done(ait_lower *l, uint32_t value) AIT_MUST_USE;
 bool ait_lower_unused(const ait_lower *l, uint32_t result); /* result k of the node has no use */

@@ -452,6 +452,7 @@ static ait_status embedding_bag(ait_lower *l) {
 const ait_lower_row ait_lower_composite_rows[] = {
     {"aten.nan_to_num", NULL, nan_to_num},
     {"aten.prelu", NULL, prelu},
+    {"aten.einsum", NULL, ait_lower_einsum},
     {"aten.log_sigmoid", NULL, log_sigmoid},
     {"aten.logaddexp", NULL, logaddexp},
     {"aten.divide.Tensor", "div", binary},

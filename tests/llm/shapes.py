@@ -126,6 +126,18 @@ class SinkFirst(Model):
         return torch.softmax(torch.cat((sink, scores + self.mask(ids)), -1), -1)[..., 1:]
 
 
+class Einsum(Model):
+    """Heads stay behind the tokens."""
+
+    def forward(self, input_ids):
+        x = self.embed(input_ids)
+        q, k, v = (t.view(*t.shape[:2], self.heads, self.width) for t in self.qkv(x).chunk(3, -1))
+        q, k = (self.turn(t.transpose(1, 2)).transpose(1, 2) for t in (q, k))
+        p = self.weigh(input_ids, torch.einsum("bqhd,bkhd->bhqk", q, k))
+        y = torch.einsum("bhqk,bkhd->bqhd", p, v)
+        return self.head(x + torch.einsum("bqhd,ohd->bqo", y, self.out.weight.view(-1, self.heads, self.width)))
+
+
 class LastToken(Model):
     def forward(self, input_ids):
         x = self.embed(input_ids)
@@ -204,6 +216,7 @@ GOOD = {
     "gated": Gated(),
     "renormalised": Renormalised(),
     "complex": Complex(),
+    "einsum": Einsum(),
     "sink_first": SinkFirst(heads=4),
     "last_token": LastToken(),
     "two_tables": TwoTables(),

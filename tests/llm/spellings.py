@@ -491,7 +491,7 @@ class WithInputs(Lm):
 
 
 ATTENTIONS = [is_causal, sdpa_tril, sdpa_float, sdpa_gqa, tril_buffer, minus_1e9, minus_1e4, times_mask, times_mask_1e10, where_less, where_min, window_compare, window_bands,
-              window_difference, heads_last, heads_flat, keys_first, own_softmax, divided_late, softmax_then_mask, half_mask, scaled_operands, soft_cap, sinks, plus_one, alibi,
+              window_difference, heads_last, heads_flat, own_softmax, softmax_then_mask, half_mask, scaled_operands, soft_cap, sinks, alibi,
               alibi_keys, value_wider, one_by_one, shared_key, repeated, tiled, grouped_queries]  # fmt: skip
 TURNS = [complex_turn, complex_turn_here, halves, halves_where, pairs_stacked, pairs_written, pairs_swapped, partial, turned_by_matrix]
 
@@ -554,6 +554,10 @@ class LastOfAll(Lm):
 
 
 LOOKS_LIKE = {  # words that the error must hold
+    # causal, in spellings that nothing takes yet: refused, and right without caches
+    "keys_first": (lambda: Lm(keys_first), "product of tokens"),
+    "divided_late": (lambda: Lm(divided_late), "no softmax"),
+    "plus_one": (lambda: Lm(plus_one), "no softmax"),
     "bidirectional": (lambda: Lm(lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v)), "not causal"),
     "prefix": (lambda: Lm(masked(lambda q, k, s: (k <= q) | (k < 4))), "not causal"),
     "blocks": (lambda: Lm(masked(lambda q, k, s: (k <= q) & (k // 7 == q // 7))), "not causal"),
