@@ -1,5 +1,5 @@
 # Thin: each line calls a tool that can be called alone.
-.PHONY: llm-models llm-equality demo test check build bench cross trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-zoo python-asan wheel conformance clean
+.PHONY: llm-models llm-equality bench-llm demo test check build bench cross trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-zoo python-asan wheel conformance clean
 JOBS ?= $(shell nproc)
 
 # Installs what is missing, builds, and runs the main job on the bundled model.
@@ -104,6 +104,12 @@ cross: build
 BUDGET ?= 120s
 bench-tune: build
 	PYTHON=.venv/bin/python; [ -x $$PYTHON ] || PYTHON=python3; $$PYTHON tools/bench_tune build/release/bin/ait $(ZOO) --budget $(BUDGET)
+
+# Language models against llama.cpp: decoding, prefill, batches, start, memory, in three precisions (tools/bench_llm; docs/benchmarks.md).
+bench-llm: setup-all build
+	cmake --build --preset release --target ait_python llm_bench -j $(JOBS)
+	.venv/bin/python -m pip install -q --disable-pip-version-check -r bench/llm/requirements.txt
+	.venv/bin/python tools/bench_llm --json build/bench-llm/result.json
 
 lint:
 	tools/check_rooms

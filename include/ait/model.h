@@ -30,6 +30,8 @@ typedef struct ait_load_options {
                          * own weights, by name. Not for an .ait. NULL: the model's own */
   const ait_keys *keys; /* whose signatures are trusted; NULL: nobody's. Borrowed during the call. Needed where code runs from a file */
   bool require_signature; /* refuse a .ait that is not signed by a trusted key */
+  bool check_when_read;   /* hash those weights and plans only that are read on this machine, before they are. A language model's file holds
+                           * its weights twice, packed and plain: ait_llm_load sets this */
 } ait_load_options;
 AIT_API void ait_load_options_init(ait_load_options *options);
 

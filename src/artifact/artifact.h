@@ -128,6 +128,11 @@ ait_status ait_artifact_open(ait_allocator a, const char *path, const ait_artifa
 ait_artifact *ait_artifact_retain(ait_artifact *artifact);
 void ait_artifact_release(ait_artifact *artifact);                  /* takes NULL */
 ait_signature ait_artifact_signature(const ait_artifact *artifact); /* texts live as long as the artifact */
+/* What skip_bulk_checksum left out, entry by entry: checks the one that `inside` points into, unless that was done. Any thread. Errors:
+ * invalid-model. */
+ait_status ait_artifact_check(const ait_artifact *artifact, const void *inside, int32_t threads) AIT_MUST_USE;
+/* The file's weights, each checked so when it is asked for. */
+ait_weights ait_artifact_checked_weights(const ait_artifact *artifact);
 /* SHA-256 of every entry, the bulk included: for `ait verify`, before signing, appending and unpacking. */
 ait_status ait_artifact_verify(const ait_artifact *artifact) AIT_MUST_USE;
 /* A mapped entry; NULL when there is none of that name. */

@@ -15,7 +15,8 @@ struct ait_artifact {
   ait_file_map *map;
   ait_zip_entry *entries;
   size_t entry_count;
-  ait_map names; /* entry name -> index + 1 */
+  ait_map names;         /* entry name -> index + 1 */
+  _Atomic bool *checked; /* bulk, by entry */
   char *manifest_text;
   ait_manifest manifest;
   ait_signature signature;
@@ -97,6 +98,7 @@ typedef struct bulk_check {
   const ait_artifact *file;
   const piece *pieces;
   uint64_t *sums; /* by piece */
+  bool keep;      /* what was read will be used */
 } bulk_check;
 
 static void sum_piece(void *ctx, int32_t index) {
@@ -110,7 +112,7 @@ static void sum_piece(void *ctx, int32_t index) {
    */
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   uint8_t *start = (uint8_t *)entry_data(b->file, e) + begin;
-  if ((uintptr_t)start % page == 0) madvise(start, size & ~(page - 1), MADV_DONTNEED);
+  if (!b->keep && (uintptr_t)start % page == 0) madvise(start, size & ~(page - 1), MADV_DONTNEED);
 }
 
 static ait_status list_pieces(ait_artifact *f, piece **out, size_t *out_count) {
@@ -128,21 +130,31 @@ static ait_status list_pieces(ait_artifact *f, piece **out, size_t *out_count) {
   return AIT_OK;
 }
 
+/* The sum that CHECKSUMS states at `want`. */
+static uint64_t stated_sum(const char *want) {
+  uint64_t stated = 0;
+  for (int k = 0; k < 16; ++k) {
+    char c = want[k];
+    stated = stated << 4 | (uint64_t)(c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0);
+  }
+  return stated;
+}
+
+static ait_status damaged_entry(const ait_artifact *f, const ait_zip_entry *e, const char *sha256) {
+  AIT_TRY(check_sha256(f, e, sha256));
+  return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' does not match its checksum", e->name);
+}
+
 static ait_status compare_sums(const ait_artifact *f, const uint64_t *sums, const char *const *want, const char *const *sha256) {
   size_t at = 0;
   for (size_t i = 0; i < f->entry_count; ++i) {
     const ait_zip_entry *e = &f->entries[i];
     if (!is_bulk(e)) continue;
     size_t chunks = ait_sum_chunks((size_t)e->size);
-    uint64_t got = ait_sum_join(sums + at, chunks, (size_t)e->size), stated = 0;
+    uint64_t got = ait_sum_join(sums + at, chunks, (size_t)e->size);
     at += chunks;
-    for (int k = 0; k < 16; ++k) {
-      char c = want[i][k];
-      stated = stated << 4 | (uint64_t)(c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0);
-    }
-    if (got == stated) continue;
-    AIT_TRY(check_sha256(f, e, sha256[i]));
-    return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' does not match its checksum", e->name);
+    if (got != stated_sum(want[i])) return damaged_entry(f, e, sha256[i]);
+    f->checked[i] = true;
   }
   return AIT_OK;
 }
@@ -170,11 +182,64 @@ static ait_status check_sums(ait_artifact *f, const ait_artifact_open_options *o
     return ait_error(AIT_CODE_INVALID_MODEL, "entry '%s' does not match its CRC-32", list->name);
   }
   AIT_TRY(read_sums(f, AIT_ENTRY_SHA256, AIT_SHA256_HEX, f->entry_count - 1, &sha256));
+  if (options->skip_bulk_checksum) { /* for who checks entry by entry */
+    const char **unused;
+    AIT_TRY(read_sums(f, AIT_ENTRY_SUMS, 16, f->entry_count - 2, &unused));
+  }
   for (size_t i = 0; i + 1 < f->entry_count; ++i) {
     if (!is_bulk(&f->entries[i])) AIT_TRY(check_sha256(f, &f->entries[i], sha256[i]));
   }
   return options->skip_bulk_checksum ? AIT_OK : check_bulk(f, options->threads, sha256);
 }
+
+/* The line of entry `index` in one of the two lists, which read_sums has seen whole. */
+static const char *line_of(const ait_artifact *f, const char *list, size_t hex_bytes, size_t index) {
+  const char *line = ait_artifact_entry(f, list, NULL);
+  for (size_t i = 0; i < index; ++i) line += hex_bytes + 2 + strlen(f->entries[i].name) + 1;
+  return line;
+}
+
+static ait_status check_entry(const ait_artifact *f, size_t index, int32_t threads) {
+  const ait_zip_entry *e = &f->entries[index];
+  size_t count = ait_sum_chunks((size_t)e->size), bytes = count * (sizeof(piece) + sizeof(uint64_t));
+  uint64_t *sums = ait_alloc(f->allocator, bytes, _Alignof(uint64_t));
+  if (!sums) return AIT_OOM();
+  piece *pieces = (piece *)(void *)(sums + count);
+  for (size_t c = 0; c < count; ++c) pieces[c] = (piece){(uint32_t)index, (uint32_t)c};
+  ait_pool *pool = NULL;
+  ait_status status = threads > 1 && count > 1 ? ait_pool_create(f->allocator, threads, &pool) : AIT_OK;
+  bulk_check b = {.file = f, .pieces = pieces, .sums = sums, .keep = true};
+  if (!status) {
+    ait_pool_run(pool, sum_piece, &b, (int32_t)count);
+    if (ait_sum_join(sums, count, (size_t)e->size) != stated_sum(line_of(f, AIT_ENTRY_SUMS, 16, index)))
+      status = damaged_entry(f, e, line_of(f, AIT_ENTRY_SHA256, AIT_SHA256_HEX, index));
+  }
+  ait_pool_destroy(pool);
+  ait_free(f->allocator, sums, bytes);
+  return status;
+}
+
+ait_status ait_artifact_check(const ait_artifact *f, const void *inside, int32_t threads) {
+  uintptr_t at = (uintptr_t)inside;
+  for (size_t i = 0; i < f->entry_count; ++i) {
+    uintptr_t begin = (uintptr_t)entry_data(f, &f->entries[i]);
+    if (!is_bulk(&f->entries[i]) || at < begin || at - begin >= f->entries[i].size) continue;
+    if (f->checked[i]) return AIT_OK;
+    AIT_TRY(check_entry(f, i, threads));
+    f->checked[i] = true;
+    return AIT_OK;
+  }
+  return AIT_OK; /* a weight without elements */
+}
+
+static ait_status checked_get(void *ctx, const char *name, ait_tensor *out) {
+  const ait_artifact *f = ctx;
+  ait_weights plain = ait_weight_store_provider(f->weights);
+  AIT_TRY(plain.get(plain.ctx, name, out));
+  return ait_artifact_check(f, out->data, 1);
+}
+
+ait_weights ait_artifact_checked_weights(const ait_artifact *f) { return (ait_weights){(void *)(uintptr_t)f, checked_get}; }
 
 ait_status ait_artifact_verify(const ait_artifact *f) {
   const char *line = ait_artifact_entry(f, AIT_ENTRY_SHA256, NULL);
@@ -286,6 +351,8 @@ static ait_status read_contents(ait_artifact *f) {
 static ait_status open_map(ait_artifact *f, const ait_artifact_open_options *options) {
   AIT_TRY(ait_zip_parse(&f->arena, ait_file_map_data(f->map), ait_file_map_size(f->map), &f->entries, &f->entry_count));
   AIT_TRY(index_entries(f));
+  f->checked = AIT_ARENA_ARRAY(&f->arena, _Atomic bool, f->entry_count);
+  if (!f->checked) return AIT_OOM();
   /* Twice: a newer file may look damaged to this reader, and a damaged one may look newer or older. */
   ait_status format = check_format(f);
   if (ait_status_code(format) == AIT_CODE_INCOMPATIBLE) return format;

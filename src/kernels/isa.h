@@ -58,6 +58,14 @@ typedef uint32_t vu __attribute__((vector_size(VL * 4), may_alias)); /* bit patt
 
 INLINE vf v_load(const float *p) { return *(const vfu *)p; }
 INLINE void v_store(float *p, vf v) { *(vfu *)p = v; }
+/* Keeps v in a register: else a compiler may load it again for each use. */
+INLINE void v_pin(vf *v) {
+#if (VL == 8 && defined(__AVX2__)) || (VL == 16 && defined(__AVX512F__))
+  __asm__("" : "+v"(*v));
+#else
+  (void)v;
+#endif
+}
 INLINE vf v_zero(void) { return (vf){0}; }
 INLINE vf v_set(float x) { return x - (vf){0}; } /* exact for every x, and folded */
 INLINE vi v_seti(int32_t x) { return x - (vi){0}; }

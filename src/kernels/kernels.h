@@ -51,12 +51,13 @@ typedef enum ait_act {
   AIT_ACT_COUNT
 } ait_act;
 
-/* y = act(acc + bias [+ residual]) [+ residual]. The residual has the output's shape and must not overlap the output. */
+/* y = act(acc + bias [+ residual]) [+ residual, or * residual]. The residual has the output's shape and must not overlap the output. */
 typedef struct ait_epilogue {
   const float *bias; /* one per column; NULL: none */
   const float *residual;
   int64_t residual_stride; /* between rows (pixels) */
   bool residual_after;     /* added after the activation */
+  bool residual_times;     /* with residual_after: multiplied instead (gated layers) */
   ait_act act;
   float p, q;
 } ait_epilogue;
@@ -252,6 +253,16 @@ typedef struct ait_norm_f32 {
 } ait_norm_f32;
 static inline int64_t ait_norm_f32_units(const ait_norm_f32 *p) { return p->rows; }
 
+/* Rotary embedding, h = d / 2: y[j] = x[j] cos[j] - x[j + h] sin[j], y[j + h] = x[j + h] cos[j + h] + x[j] sin[j + h], for each index of
+ * the outer dimensions; the d elements lie side by side. Unit: an index of the first two dimensions. */
+typedef struct ait_rotary_f32 {
+  int64_t outer[3], d;
+  const float *x, *cos, *sin;
+  float *y;
+  int64_t x_stride[3], cos_stride[3], sin_stride[3], y_stride[3]; /* 0: shared */
+} ait_rotary_f32;
+static inline int64_t ait_rotary_f32_units(const ait_rotary_f32 *p) { return p->outer[0] * p->outer[1]; }
+
 /* Channel c of pixel i of image b is at b * image_stride + i * pixel_stride + c * channel_stride: NHWC (channel_stride 1) and NCHW
  * (pixel_stride 1). weight, bias: channels each, or NULL. act as in epilogues. Unit: batch * groups. y may be x. */
 typedef struct ait_group_norm_f32 {
@@ -371,7 +382,9 @@ typedef struct ait_cached_attention_f32 {
   int64_t window;              /* 0: all */
 } ait_cached_attention_f32;
 static inline int64_t ait_cache_store_f32_units(const ait_cached_attention_f32 *a) { return a->rows; }
-static inline int64_t ait_cached_attention_f32_units(const ait_cached_attention_f32 *a) { return a->rows * a->groups; }
+enum { AIT_CACHED_ROWS = 16 }; /* neighbouring rows that share what is read of a page */
+static inline int64_t ait_cached_blocks(const ait_cached_attention_f32 *a) { return (a->rows + AIT_CACHED_ROWS - 1) / AIT_CACHED_ROWS; }
+static inline int64_t ait_cached_attention_f32_units(const ait_cached_attention_f32 *a) { return ait_cached_blocks(a) * a->groups; }
 size_t ait_cached_attention_f32_scratch(const ait_kernels *k, const ait_cached_attention_f32 *a);
 /* false: a span leaves the batch, or a page that is read or written is not in the pool. */
 bool ait_cached_attention_check(const ait_cached_attention_f32 *a);

@@ -1,4 +1,5 @@
-/* One line per kernel, shape and instruction set: GFLOP/s for arithmetic, GB/s for movement. `kernels_bench [isa]`; about 10 seconds.
+/* One line per kernel, shape and instruction set: GFLOP/s for arithmetic, GB/s for movement. `kernels_bench [isa [part of a
+ * name]]`; about 10 seconds.
  * Times are this thread's CPU time, best of the repetitions, so that a busy machine does not spoil them. */
 #include "base/base.h"
 #include "kernels/kernels.h"
@@ -22,11 +23,22 @@ static float *floats(int64_t count) {
   return p;
 }
 
+/* bfloat16, also for who reads them as bytes. */
+static uint16_t *halves(int64_t count) {
+  uint16_t *p = (uint16_t *)(void *)floats(count / 2 + 1);
+  for (int64_t i = 0; i < count; ++i) p[i] = (uint16_t)(0x3e00 + i * 2654435761u % 256 + i % 3 * 0x4000);
+  return p;
+}
+
+static const char *only = ""; /* lines whose name holds this */
+
 static void line(const ait_kernels *k, const char *what, ait_kernel_fn fn, const void *args, int64_t units, size_t scratch_bytes,
                  double work, const char *unit) {
+  if (!strstr(what, only)) return;
   void *scratch = scratch_bytes ? floats((int64_t)(scratch_bytes / sizeof(float) + 1)) : NULL;
   double best = 1e9, spent = 0;
   int64_t repeat = 1;
+  fn(args, 0, units, scratch); /* makes the pages */
   while (spent < SECONDS) {
     double t = cpu_seconds();
     for (int64_t i = 0; i < repeat; ++i) fn(args, 0, units, scratch);
@@ -82,19 +94,10 @@ static void gemm(const ait_kernels *k, int64_t m, int64_t n, int64_t depth) {
 static void gemm_weight(const ait_kernels *k, ait_weight_form form, int64_t m, int64_t n, int64_t depth) {
   static const char *const forms[] = {"bf16", "int8", "int4"};
   size_t bytes = ait_packed_weight_bytes(form, depth, n), scale_bytes = ait_packed_scale_bytes(depth / 32, n);
-  float *a = floats(m * depth), *b = floats((int64_t)(bytes / sizeof(float))), *s = floats((int64_t)(scale_bytes / sizeof(float))),
-        *c = floats(m * n);
-  ait_gemm_weight_f32 g = {.m = m,
-                           .n = n,
-                           .k = depth,
-                           .a = a,
-                           .a_stride = depth,
-                           .form = form,
-                           .group = 32,
-                           .b = b,
-                           .scales = (const uint16_t *)(const void *)s,
-                           .c = c,
-                           .c_stride = n};
+  float *a = floats(m * depth), *c = floats(m * n);
+  uint16_t *b = halves((int64_t)bytes / 2), *s = halves((int64_t)scale_bytes / 2);
+  ait_gemm_weight_f32 g = {
+      .m = m, .n = n, .k = depth, .a = a, .a_stride = depth, .form = form, .group = 32, .b = b, .scales = s, .c = c, .c_stride = n};
   ait_gemm_weight_f32_plan(k, &g, 1);
   char what[64];
   snprintf(what, sizeof what, "gemm %s %d x %d x %d", forms[form], (int)m, (int)n, (int)depth);
@@ -238,16 +241,17 @@ static void attention(const ait_kernels *k, int64_t heads, int64_t queries, int6
   free(q), free(kv), free(o);
 }
 
-/* Decoding: one row of each sequence over its pages of 32. GB/s of keys and values. */
-static void cached(const ait_kernels *k, int64_t sequences, int64_t heads, int64_t groups, int64_t keys, int64_t d) {
+/* The last `count` rows of each sequence over its pages of 32, bfloat16: GB/s of keys and values when decoding, else GFLOP/s. */
+static void cached(const ait_kernels *k, int64_t sequences, int64_t count, int64_t heads, int64_t groups, int64_t keys, int64_t d) {
   enum { PAGE = 32 };
-  int64_t table = keys / PAGE, pool = sequences * table;
-  float *q = floats(sequences * heads * d), *kv = floats(sequences * groups * d), *o = floats(sequences * heads * d),
-        *pools = floats(pool * groups * PAGE * d);
+  int64_t table = keys / PAGE, pool = sequences * table, rows = sequences * count;
+  float *q = floats(rows * heads * d), *kv = floats(rows * groups * d), *o = floats(rows * heads * d);
+  uint16_t *pools = halves(pool * groups * PAGE * d);
   int32_t *spans = (int32_t *)(void *)floats(4 * sequences), *pages = (int32_t *)(void *)floats(pool);
-  for (int64_t i = 0; i < sequences; ++i) spans[4 * i] = (int32_t)i, spans[4 * i + 1] = 1, spans[4 * i + 2] = (int32_t)keys - 1;
+  for (int64_t i = 0; i < sequences; ++i)
+    spans[4 * i] = (int32_t)(i * count), spans[4 * i + 1] = (int32_t)count, spans[4 * i + 2] = (int32_t)(keys - count);
   for (int64_t i = 0; i < pool; ++i) pages[i] = (int32_t)i;
-  ait_cached_attention_f32 a = {.rows = sequences,
+  ait_cached_attention_f32 a = {.rows = rows,
                                 .heads = heads,
                                 .groups = groups,
                                 .d = d,
@@ -266,14 +270,16 @@ static void cached(const ait_kernels *k, int64_t sequences, int64_t heads, int64
                                 .table = table,
                                 .page = PAGE,
                                 .pool_pages = pool,
+                                .form = AIT_POOL_BF16,
                                 .k_pool = pools,
                                 .v_pool = pools,
                                 .scale = 0.125f};
   char what[64];
-  snprintf(what, sizeof what, "cached attention %d x %d/%d heads, %d keys", (int)sequences, (int)heads, (int)groups, (int)keys);
+  double seen = (double)rows * ((double)keys - (double)(count - 1) / 2);
+  snprintf(what, sizeof what, "cached attention %d x %d/%d heads, %d keys", (int)rows, (int)heads, (int)groups, (int)keys);
   line(k, what, k->cached_attention_f32, &a, ait_cached_attention_f32_units(&a), ait_cached_attention_f32_scratch(k, &a),
-       8.0 * (double)(sequences * groups * keys * d), "GB/s");
-  line(k, "cache store", k->cache_store_f32, &a, ait_cache_store_f32_units(&a), 0, 16.0 * (double)(sequences * groups * d), "GB/s");
+       count == 1 ? 4.0 * (double)(sequences * groups * keys * d) : 4.0 * seen * (double)(heads * d), count == 1 ? "GB/s" : "GFLOP/s");
+  line(k, "cache store", k->cache_store_f32, &a, ait_cache_store_f32_units(&a), 0, 12.0 * (double)(rows * groups * d), "GB/s");
   free(q), free(kv), free(o), free(pools), free(spans), free(pages);
 }
 
@@ -331,6 +337,24 @@ static void cached_scan(const ait_kernels *k, int64_t rows, int64_t heads, int64
   line(k, what, k->cached_scan_f32, &p, ait_cached_scan_f32_units(&p), ait_cached_scan_f32_scratch(&p),
        5.0 * (double)(rows * heads * width * size), "GFLOP/s");
   free(u), free(dt), free(a), free(bc), free(y), free(state);
+}
+
+static void rotary(const ait_kernels *k, int64_t count, int64_t heads, int64_t d) {
+  float *x = floats(count * heads * d), *y = floats(count * heads * d), *table = floats(count * d);
+  ait_rotary_f32 p = {.outer = {1, count, heads},
+                      .d = d,
+                      .x = x,
+                      .cos = table,
+                      .sin = table,
+                      .y = y,
+                      .x_stride = {0, heads * d, d},
+                      .cos_stride = {0, d, 0},
+                      .sin_stride = {0, d, 0},
+                      .y_stride = {0, heads * d, d}};
+  char what[64];
+  snprintf(what, sizeof what, "rotary %d x %d heads of %d", (int)count, (int)heads, (int)d);
+  line(k, what, k->rotary_f32, &p, ait_rotary_f32_units(&p), 0, 8.0 * (double)(count * heads * d), "GB/s");
+  free(x), free(y), free(table);
 }
 
 /* GB/s of weights. */
@@ -406,6 +430,7 @@ static void bench(const ait_kernels *k) {
     gemm_weight(k, (ait_weight_form)form, 1, 4096, 4096);
     gemm_weight(k, (ait_weight_form)form, 16, 1024, 1024);
     gemm_weight(k, (ait_weight_form)form, 128, 1024, 1024);
+    gemm_weight(k, (ait_weight_form)form, 512, 1024, 4096);
   }
   conv(k, 224, 3, 64, 7, 2);
   conv(k, 56, 64, 64, 3, 1);
@@ -431,8 +456,11 @@ static void bench(const ait_kernels *k) {
   elementwise(k, "element-wise silu 65536", AIT_EW_SILU);
   attention(k, 12, 128, 128, 64);
   attention(k, 12, 1, 512, 64);
-  cached(k, 1, 14, 2, 1024, 64);
-  cached(k, 8, 14, 2, 512, 64);
+  cached(k, 1, 1, 16, 8, 1024, 64);
+  cached(k, 16, 1, 16, 8, 512, 64);
+  cached(k, 1, 512, 16, 8, 512, 64);
+  rotary(k, 1, 16, 64);
+  rotary(k, 512, 16, 64);
   cached_conv1d(k, 1, 1536);
   cached_conv1d(k, 128, 1536);
   cached_scan(k, 1, 1536, 1, 16);
@@ -451,6 +479,7 @@ static void bench(const ait_kernels *k) {
 
 int main(int argc, char **argv) {
   uint64_t features;
+  if (argc > 2) only = argv[2];
   const ait_kernels *k;
   for (size_t i = 0; (k = ait_kernels_at(i, &features)) != NULL; ++i)
     if ((features & ~ait_cpu_features()) == 0 && (argc < 2 || strcmp(argv[1], k->isa) == 0)) bench(k);

@@ -33,6 +33,7 @@ static ait_epilogue random_epilogue(const test_buffer *bias, const test_buffer *
     e.residual = residual->data;
     e.residual_stride = residual_stride;
     e.residual_after = test_random(2);
+    e.residual_times = e.residual_after && test_random(2);
   }
   return e;
 }
@@ -204,8 +205,8 @@ static void check_gemm_weight(const test_isa *isa, ait_weight_form form, int64_t
 
 static void gemm_weight(void **state) {
   AIT_UNUSED(state);
-  static const int64_t shapes[][3] = {{1, 300, 700}, {2, 130, 333}, {3, 129, 65}, {4, 200, 500}, {29, 100, 641},
-                                      {67, 70, 330}, {1, 17, 2000}, {7, 100, 1},  {5, 1, 320},   {600, 33, 64}};
+  static const int64_t shapes[][3] = {{1, 300, 700}, {2, 130, 333}, {3, 129, 65}, {4, 200, 500}, {29, 100, 641}, {67, 70, 330},
+                                      {1, 17, 2000}, {7, 100, 1},   {5, 1, 320},  {600, 33, 64}, {6, 43, 2500}};
   test_isa isas[8];
   size_t count = all_isas(isas);
   for (size_t t = 0; t < count; ++t)

@@ -121,9 +121,11 @@ void ait_pack_scales(uint16_t *dst, const uint16_t *src, int64_t groups, int64_t
       }
 }
 
+/* Fetching a weight from memory takes as long as several multiply-adds. */
 void ait_gemm_weight_f32_plan(const ait_kernels *k, ait_gemm_weight_f32 *g, int32_t threads) {
-  choose_grid(g->m, k->tile_rows, ait_panels(g->n), panel_step(k), (double)g->m * (double)g->n * (double)g->k, threads, &g->row_parts,
-              &g->column_parts);
+  static const double fetch[AIT_WEIGHT_FORM_COUNT] = {8, 4, 2};
+  choose_grid(g->m, k->tile_rows, ait_panels(g->n), panel_step(k), ((double)g->m + fetch[g->form]) * (double)g->n * (double)g->k, threads,
+              &g->row_parts, &g->column_parts);
 }
 
 ait_weight_scratch ait_weight_scratch_layout(ait_weight_form form, int64_t k) {
@@ -136,9 +138,12 @@ ait_weight_scratch ait_weight_scratch_layout(ait_weight_form form, int64_t k) {
   s.k = padded_k(form, k);
   s.rows = most(AIT_WEIGHT_ROWS, least(16 * AIT_WEIGHT_ROWS, 131072 / most(s.k, 1) / AIT_WEIGHT_ROWS * AIT_WEIGHT_ROWS));
   size_t groups = (size_t)(s.rows * (s.k / AIT_QUANT_GROUP));
-  s.scale = up64((size_t)(s.rows * s.k));
-  s.sum = s.scale + up64(groups * sizeof(float));
-  s.total = s.sum + up64(groups * sizeof(int32_t));
+  s.stride = s.k + 64; /* rows 4096 bytes apart would share a few lines of the first cache */
+  size_t bytes = up64((size_t)(s.rows * s.stride)) + 192;
+  s.size = form == AIT_WEIGHT_INT8 ? bytes : 0;
+  s.scale = bytes + s.size;
+  s.offset = s.scale + up64(groups * sizeof(float));
+  s.total = s.offset + up64(groups * sizeof(int32_t));
   return s;
 }
 
@@ -255,10 +260,10 @@ void ait_pack_conv_weight(float *dst, const float *w, int64_t groups, int64_t ic
 }
 
 /* ---- attention over pages ------------------------------------------------------------------------------------------------------------*/
-/* Scores of a page for each head of a group, its sums, a page of keys or values widened. */
+/* Scores of a page for each head of a group and row of a block, its sums, a page of keys or values widened. */
 size_t ait_cached_attention_f32_scratch(const ait_kernels *k, const ait_cached_attention_f32 *a) {
   (void)k;
-  int64_t heads = a->heads / most(a->groups, 1), width = most(a->d, a->dv);
+  int64_t heads = a->heads / most(a->groups, 1) * AIT_CACHED_ROWS, width = most(a->d, a->dv);
   return up64((size_t)(heads * a->page) * sizeof(float)) + up64((size_t)(heads * (a->dv + 2)) * sizeof(float)) +
          (a->form == AIT_POOL_F32 ? 0 : up64((size_t)(a->page * width) * sizeof(float)));
 }

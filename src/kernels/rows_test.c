@@ -4,6 +4,7 @@
 #include "kernels/template/norm_f32.inc"
 #include "kernels/template/reduce_f32.inc"
 #include "kernels/template/copy.inc"
+#include "kernels/template/rotary_f32.inc"
 #include "kernels/ref/ref.h"
 #include "kernels/testing.h"
 
@@ -14,6 +15,7 @@ static size_t all_isas(test_isa *out) {
                          .layer_norm_f32 = ait_k_layer_norm_f32_wide16,
                          .group_norm_f32 = ait_k_group_norm_f32_wide16,
                          .softmax_f32 = ait_k_softmax_f32_wide16,
+                         .rotary_f32 = ait_k_rotary_f32_wide16,
                          .reduce_f32 = ait_k_reduce_f32_wide16,
                          .copy = ait_k_copy_wide16,
                          .gather_rows = ait_k_gather_rows_wide16,
@@ -333,9 +335,39 @@ static void cells(void **state) {
   }
 }
 
+/* Rows of heads whose tables are shared by heads, and one table for all rows. */
+static void rotary(void **state) {
+  FOR_EACH_ISA(isa)
+  for (int64_t half = 1; half <= 40; ++half) {
+    int64_t rows = 1 + test_random(4), heads = 1 + test_random(3), d = 2 * half, gap = d + test_random(3), table = test_random(2) ? d : 0;
+    test_buffer x = test_buffer_random(rows * heads * gap), y = test_buffer_create(rows * heads * d), c = test_buffer_random(rows * d),
+                s = test_buffer_random(rows * d);
+    ait_rotary_f32 p = {.outer = {1, heads, rows}, /* heads outside: another order than memory's */
+                        .d = d,
+                        .x = x.data,
+                        .cos = c.data,
+                        .sin = s.data,
+                        .y = y.data,
+                        .x_stride = {0, gap, heads * gap},
+                        .cos_stride = {0, 0, table},
+                        .sin_stride = {0, 0, table},
+                        .y_stride = {0, d, heads * d}};
+    run_cut(isa->table.rotary_f32, &p, ait_rotary_f32_units(&p));
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t j = 0; j < d; ++j) {
+          const float *row = x.data + (r * heads + h) * gap;
+          double turned = j < half ? -(double)row[j + half] : (double)row[j - half];
+          double want = (double)row[j] * (double)c.data[r * table + j] + turned * (double)s.data[r * table + j];
+          TEST_NEAR((double)y.data[(r * heads + h) * d + j], want, 3e-7, "%s rotary %d at %d", isa->name, (int)d, (int)j);
+        }
+    test_buffer_free(&x), test_buffer_free(&y), test_buffer_free(&c), test_buffer_free(&s);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(layer_norm), cmocka_unit_test(group_norm), cmocka_unit_test(softmax),
                                      cmocka_unit_test(reduce),     cmocka_unit_test(copies),     cmocka_unit_test(gather),
-                                     cmocka_unit_test(cells)};
+                                     cmocka_unit_test(cells),      cmocka_unit_test(rotary)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

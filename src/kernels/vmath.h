@@ -266,6 +266,9 @@ NOINLINE __attribute__((unused)) void act_row(float *y, const float *x, int64_t 
     case AIT_ACT_COUNT: break;
   }
 }
+NOINLINE __attribute__((unused)) void times_row(float *y, const float *x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] *= x[i];
+}
 NOINLINE __attribute__((unused)) void add_row(float *y, const float *x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] += x[i];
 }

@@ -11,12 +11,16 @@ struct ait_llm {
 };
 
 ait_status ait_llm_load(const char *path, const ait_load_options *options, ait_llm **out) {
-  ait_allocator a = options ? options->allocator : ait_allocator_default();
+  ait_load_options known;
+  ait_load_options_init(&known);
+  if (options) memcpy(&known, options, options->struct_size < sizeof known ? options->struct_size : sizeof known);
+  known.check_when_read = true;
+  ait_allocator a = known.allocator;
   ait_llm *l = ait_alloc_zero(a, sizeof *l, _Alignof(ait_llm));
   if (!l) return AIT_OOM();
   l->allocator = a;
   atomic_init(&l->refs, 1);
-  ait_status status = ait_model_load(path, options, &l->model);
+  ait_status status = ait_model_load(path, &known, &l->model);
   if (status == AIT_OK) status = ait_lm_create(a, l->model, &l->lm);
   size_t size = 0;
   const char *json = status == AIT_OK ? ait_lm_entry(l->lm, "tokenizer.json", &size) : NULL;

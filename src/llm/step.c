@@ -245,7 +245,26 @@ static ait_status make_tensor(ait_lm_context *c, const port *p, ait_tensor *out)
     case ROLE_STATE: shape[0] = o->units[p->group]; break;
   }
   AIT_TRY(ait_tensor_create(c->allocator, p->dtype, p->rank, shape, out));
-  memset(out->data, p->role == ROLE_TABLE ? 0xFF : 0, ait_tensor_bytes(out));
+  if (p->role != ROLE_STATE) memset(out->data, p->role == ROLE_TABLE ? 0xFF : 0, ait_tensor_bytes(out));
+  return AIT_OK;
+}
+
+/* State is written before it is read. Its pages are made now all the same, so that no step pays for them and memory does not grow: one byte
+ * of each, by all threads, since the system clears them. */
+static void touch_state(void *ctx, int32_t i) {
+  const ait_lm_context *c = ctx;
+  enum { PAGE = 4096 };
+  if (c->lm->ports[i].role != ROLE_STATE) return;
+  volatile char *data = c->tensors[i].data;
+  for (size_t at = 0, bytes = ait_tensor_bytes(&c->tensors[i]); at < bytes; at += PAGE) data[at] = 0;
+}
+
+static ait_status touch_states(ait_lm_context *c) {
+  ait_pool *pool = NULL;
+  int32_t threads = c->options.threads > 0 ? c->options.threads : 1;
+  if (threads > 1) AIT_TRY(ait_pool_create(c->allocator, threads, &pool));
+  ait_pool_run(pool, touch_state, c, (int32_t)c->lm->port_count);
+  ait_pool_destroy(pool);
   return AIT_OK;
 }
 
@@ -276,6 +295,7 @@ ait_status ait_lm_context_create(ait_lm *lm, const ait_lm_context_options *optio
     c->inputs[i] = ait_value_tensor(c->tensors[i]);
     c->inputs[i].as.tensor.storage = NULL;
   }
+  AIT_GOTO(touch_states(c));
   *out = c;
 cleanup:
   if (status) ait_lm_context_destroy(c);

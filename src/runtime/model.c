@@ -162,7 +162,7 @@ ait_status ait_model_build(const ait_model_parts *parts, ait_model **out) {
   m->signature = parts->signature;
   m->code_allowed = parts->code_allowed;
   ait_status status = AIT_OK;
-  AIT_GOTO(ait_model_check_weights(m->region, &m->weights));
+  AIT_GOTO(ait_model_check_weights(m->region, parts->sizes.get ? &parts->sizes : &m->weights));
   AIT_GOTO(choose_plan(m, parts));
   AIT_GOTO(ait_model_describe(m));
   AIT_GOTO(ait_model_find_states(m));

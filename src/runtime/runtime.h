@@ -12,6 +12,7 @@ typedef struct ait_model_parts {
   ait_allocator allocator;
   const ait_region *portable;
   ait_weights weights;
+  ait_weights sizes;     /* the same when only dtypes and shapes are looked at; get NULL: `weights` */
   const ait_plan *plans; /* tried in this order; the first that this CPU and its backends can take is run */
   size_t plan_count;     /* 0: the portable region runs on the reference backend */
   bool plans_only;       /* a model that none of its plans can run is an error: no falling back to the portable region */

@@ -385,10 +385,13 @@ static ait_status analyse(nat_lower *l) {
   l->owner = AIT_ARENA_ARRAY(&l->arena, uint32_t, nodes);
   l->groups = AIT_ARENA_ARRAY(&l->arena, nat_group *, nodes);
   l->epilogues = AIT_ARENA_ARRAY(&l->arena, nat_epilogue_plan, nodes);
-  if (!l->uses || !l->def_node || !l->last_user || !l->input_of || !l->is_static || !l->owner || !l->groups || !l->epilogues)
+  l->rotaries = AIT_ARENA_ARRAY(&l->arena, nat_rotary, nodes);
+  if (!l->uses || !l->def_node || !l->last_user || !l->input_of || !l->is_static || !l->owner || !l->groups || !l->epilogues ||
+      !l->rotaries)
     return AIT_OOM();
   memset(l->def_node, 0xff, values * sizeof *l->def_node);
   memset(l->input_of, 0xff, values * sizeof *l->input_of);
+  memset(l->rotaries, 0xff, nodes * sizeof *l->rotaries);
   for (uint32_t i = 0; i < r->input_count; ++i) {
     const ait_region_input *in = &r->inputs[i];
     if (in->value == AIT_NO_INDEX) continue;
@@ -427,19 +430,20 @@ static bool is_column_bias(const nat_lower *l, uint32_t product, uint32_t value)
 /* Tries to take node u, the only user of `result`, into the step's epilogue. */
 static bool extend_epilogue(const nat_lower *l, nat_epilogue_plan *e, nat_kind kind, bool has_bias, uint32_t result, uint32_t u) {
   const ait_region_node *n = &l->region->nodes[u];
-  if (nat_value(l, n->results[0])->dtype != AIT_F32) return false;
+  if (nat_value(l, n->results[0])->dtype != AIT_F32 || e->residual_after == NAT_RESIDUAL_TIMES) return false;
   if (!nat_same_dims(l->region, result, n->results[0])) return false;
-  if (is_op(n, "add") && nat_is_tensor(l->region, &n->args[0]) && nat_is_tensor(l->region, &n->args[1])) {
+  bool add = is_op(n, "add"), times = is_op(n, "mul");
+  if ((add || times) && nat_is_tensor(l->region, &n->args[0]) && nat_is_tensor(l->region, &n->args[1])) {
     uint32_t other = n->args[0].as.value == result ? n->args[1].as.value : n->args[0].as.value;
     if (other == result || kind == NAT_CACHED_CONV1D) return false;
-    if (kind != NAT_CONV && !has_bias && e->bias == NAT_NONE && e->act == AIT_ACT_NONE && e->residual == NAT_NONE &&
+    if (add && kind != NAT_CONV && !has_bias && e->bias == NAT_NONE && e->act == AIT_ACT_NONE && e->residual == NAT_NONE &&
         is_column_bias(l, result, other)) {
       e->bias = other;
       return true;
     }
     if (e->residual != NAT_NONE || nat_value(l, other)->dtype != AIT_F32 || !nat_same_dims(l->region, result, other)) return false;
     e->residual = other;
-    e->residual_after = e->act != AIT_ACT_NONE;
+    e->residual_after = times ? NAT_RESIDUAL_TIMES : e->act != AIT_ACT_NONE ? NAT_RESIDUAL_AFTER : NAT_RESIDUAL_BEFORE;
     return true;
   }
   if (e->act != AIT_ACT_NONE || n->args[0].kind != AIT_ARG_VALUE || n->args[0].as.value != result) return false;
@@ -572,8 +576,17 @@ static ait_status plain_step(nat_lower *l, uint32_t node, const op_row *row) {
   return finish_step(l, &s, n);
 }
 
-/* First products take what follows them, then the element-wise operators that are left form groups. A step runs where its last node stood,
- * so all its operands are made before. */
+static ait_status rotary_step(nat_lower *l, uint32_t node) {
+  const nat_rotary *r = &l->rotaries[node];
+  nat_step s = new_step(l, NAT_ROTARY, node);
+  AIT_TRY(push_id(l, r->x));
+  AIT_TRY(push_id(l, r->cos));
+  AIT_TRY(push_id(l, r->sin));
+  return finish_step(l, &s, &l->region->nodes[node]);
+}
+
+/* First products take what follows them, then rotary embeddings are found, then the element-wise operators that are left form groups. A
+ * step runs where its last node stood, so all its operands are made before. */
 static ait_status group_nodes(nat_lower *l) {
   const ait_region *r = l->region;
   for (uint32_t i = 0; i < r->node_count; ++i) {
@@ -581,9 +594,10 @@ static ait_status group_nodes(nat_lower *l) {
     l->epilogues[i].last = i;
     if (row != NULL && has_epilogue(row->kind)) plan_epilogue(l, i, row->kind);
   }
+  for (uint32_t i = 0; l->fuse && i < r->node_count; ++i) (void)nat_take_rotary(l, i);
   for (uint32_t i = 0; i < r->node_count; ++i) {
     const ait_region_node *n = &r->nodes[i];
-    bool alone = l->owner[i] == i && kernel_row(r, n) == NULL && (n->flags & AIT_NODE_INPLACE) == 0;
+    bool alone = l->owner[i] == i && l->rotaries[i].x == NAT_NONE && kernel_row(r, n) == NULL && (n->flags & AIT_NODE_INPLACE) == 0;
     if (alone && nat_ew_class(r, n) != NAT_CLASS_NONE) AIT_TRY(nat_ew_group(l, i));
   }
   return AIT_OK;
@@ -593,6 +607,7 @@ static ait_status emit_node(nat_lower *l, uint32_t i) {
   const ait_region_node *n = &l->region->nodes[i];
   const op_row *row = kernel_row(l->region, n);
   if (l->groups[i] != NULL) return group_step(l, i);
+  if (l->rotaries[i].x != NAT_NONE) return rotary_step(l, i);
   if (nat_gives_sizes(l->region, n)) return AIT_OK;
   if (row == NULL) return portable_step(l, i);
   return has_epilogue(row->kind) ? product_step(l, i, row) : plain_step(l, i, row);

@@ -40,6 +40,7 @@ typedef struct nat_lower {
   uint32_t *owner;    /* node whose step does this one, too; itself when it has a step of its own */
   nat_group **groups; /* of element-wise nodes that own themselves */
   struct nat_epilogue_plan *epilogues;
+  struct nat_rotary *rotaries; /* of the node that makes the result; x NAT_NONE: none */
   /* result */
   nat_step *steps;
   size_t step_count, step_capacity;
@@ -55,13 +56,18 @@ typedef struct nat_lower {
 
 /* What follows a product or convolution in the same step. */
 typedef struct nat_epilogue_plan {
-  uint32_t bias;     /* value that is added per column, when the operator itself has none; NAT_NONE */
-  uint32_t residual; /* NAT_NONE */
-  bool residual_after;
+  uint32_t bias;           /* value that is added per column, when the operator itself has none; NAT_NONE */
+  uint32_t residual;       /* NAT_NONE */
+  uint32_t residual_after; /* NAT_RESIDUAL_… */
   ait_act act;
   float p, q;
   uint32_t last; /* last node of the chain */
 } nat_epilogue_plan;
+
+/* A rotary embedding, spelled out: what its last node stands for. */
+typedef struct nat_rotary {
+  uint32_t x, cos, sin; /* values */
+} nat_rotary;
 
 /* ---- lower.c ----------------------------------------------------------------------------------------------------------------------*/
 /* Whether the node runs on a kernel of native; used by supports, too. */
@@ -95,6 +101,10 @@ nat_class nat_ew_class(const ait_region *region, const ait_region_node *node);
 ait_status nat_ew_group(nat_lower *l, uint32_t node) AIT_MUST_USE;
 /* The node is an activation that an epilogue knows. */
 bool nat_ew_act(const ait_region *region, const ait_region_node *node, ait_act *act, float *p, float *q);
+
+/* ---- lower_rotary.c ---------------------------------------------------------------------------------------------------------------*/
+/* The node is the last of a rotary embedding in halves, and nothing else reads what lies between: its nodes then belong to it. */
+bool nat_take_rotary(nat_lower *l, uint32_t node);
 
 /* ---- pack.c -----------------------------------------------------------------------------------------------------------------------*/
 /* The weight that value is (through views), if the file holds it and nothing writes it. */

@@ -251,6 +251,40 @@ static void build_recurrent(region_builder *r, bool gru) {
 static void build_lstm(region_builder *r) { build_recurrent(r, false); }
 static void build_gru(region_builder *r) { build_recurrent(r, true); }
 
+/* Rotary embedding in halves of heads [n, 2, t, 10], and two that only look like it; gated layers. */
+static uint32_t rotary(region_builder *r, uint32_t x, uint32_t cos, uint32_t sin, ait_dim n, ait_dim t, int64_t from, bool crossed) {
+  uint32_t low = rb_node(r, "slice", ARGS(rb_v(x), rb_i(3), rb_i(0), rb_i(5), rb_i(1)), AIT_F32, SHAPE(n, D(2), t, D(5)));
+  uint32_t high = rb_node(r, "slice", ARGS(rb_v(x), rb_i(-1), rb_i(from), rb_i(from + 5), rb_i(1)), AIT_F32, SHAPE(n, D(2), t, D(5)));
+  high = rb_node(r, "neg", ARGS(rb_v(high)), AIT_F32, SHAPE(n, D(2), t, D(5)));
+  uint32_t turned = rb_node(r, "cat", ARGS(LIST(rb_v(high), rb_v(low)), rb_i(3)), AIT_F32, SHAPE(n, D(2), t, D(10)));
+  uint32_t a = rb_node(r, "mul", ARGS(rb_v(x), rb_v(cos)), AIT_F32, SHAPE(n, D(2), t, D(10)));
+  uint32_t b = rb_node(r, "mul", ARGS(rb_v(sin), rb_v(turned)), AIT_F32, SHAPE(n, D(2), t, D(10)));
+  return rb_node(r, "add", ARGS(rb_v(crossed ? b : a), rb_v(crossed ? a : b)), AIT_F32, SHAPE(n, D(2), t, D(10)));
+}
+
+static void build_gated(region_builder *r) {
+  ait_dim n = rb_symbol(r, "n"), t = rb_symbol(r, "t");
+  uint32_t x = rb_input(r, AIT_F32, SHAPE(n, t, D(20))), tables[2];
+  for (int i = 0; i < 2; ++i) tables[i] = rb_input(r, AIT_F32, SHAPE(D(1), D(1), t, D(10)));
+  uint32_t w[2], h[2];
+  for (int i = 0; i < 2; ++i) {
+    w[i] = rb_weight(r, 0.3f, 0, SHAPE(D(20), D(20)));
+    h[i] = rb_node(r, "linear", ARGS(rb_v(x), rb_v(w[i]), rb_none()), AIT_F32, SHAPE(n, t, D(20)));
+  }
+  uint32_t gate = rb_node(r, "silu", ARGS(rb_v(h[0])), AIT_F32, SHAPE(n, t, D(20)));
+  uint32_t y = rb_node(r, "mul", ARGS(rb_v(gate), rb_v(h[1])), AIT_F32, SHAPE(n, t, D(20)));
+  rb_output(r, rb_node(r, "relu", ARGS(rb_v(y)), AIT_F32, SHAPE(n, t, D(20))));
+  uint32_t bare = rb_node(r, "linear", ARGS(rb_v(y), rb_v(w[1]), rb_none()), AIT_F32, SHAPE(n, t, D(20)));
+  bare = rb_node(r, "mul", ARGS(rb_v(x), rb_v(bare)), AIT_F32, SHAPE(n, t, D(20)));
+  rb_output(r, rb_node(r, "sigmoid", ARGS(rb_v(bare)), AIT_F32, SHAPE(n, t, D(20))));
+  uint32_t q = rb_node(r, "reshape", ARGS(rb_v(y), LIST(rb_d(n), rb_d(t), rb_i(2), rb_i(10))), AIT_F32, SHAPE(n, t, D(2), D(10)));
+  q = rb_node(r, "permute", ARGS(rb_v(q), LIST(rb_i(0), rb_i(2), rb_i(1), rb_i(3))), AIT_F32, SHAPE(n, D(2), t, D(10)));
+  rb_output(r, rotary(r, q, tables[0], tables[1], n, t, 5, false));
+  uint32_t again = rotary(r, q, tables[0], tables[1], n, t, 5, true);
+  rb_output(r, rotary(r, again, tables[1], tables[0], n, t, 4, false)); /* overlapping parts are no halves */
+  rb_output(r, rotary(r, again, q, tables[0], n, t, 5, false));         /* a table for each head */
+}
+
 static const op_case cases[] = {
     {"mlp", build_mlp, SIZES_ONE, 0, 1e-5},
     {"conv block", build_conv_block, SIZES_ONE, 0, 2e-5},
@@ -260,6 +294,7 @@ static const op_case cases[] = {
     {"reductions", build_reductions, SIZES_ONE, 4, 1e-5},
     {"elementwise", build_elementwise, SIZES_ONE, 1000, 1e-4},
     {"lstm", build_lstm, {{2, 5}, {1, 1}, {3, 1}, {2, 17}, {2, 5}}, 0, 1e-5},
+    {"gated and rotary", build_gated, SIZES_TWO, 0, 2e-5},
     {"gru", build_gru, {{2, 5}, {1, 1}, {3, 1}, {2, 17}, {2, 5}}, 0, 1e-5},
 };
 
@@ -557,12 +592,37 @@ static void test_profile_names_steps(void **state) {
   free(r);
 }
 
+static void test_rotary_is_one_step(void **state) {
+  AIT_UNUSED(state);
+  region_builder *r = malloc(sizeof *r);
+  rb_init(r);
+  build_gated(r);
+  ait_value inputs[RB_MAX];
+  rb_inputs(r, (const int64_t[]){2, 3}, 4, inputs);
+  runner k = {.allocator = ait_allocator_default()};
+  check_ok(whole_life(r, &k, "native", inputs), "run");
+  ait_step_time times[64];
+  uint32_t count = k.backend->profile(k.instance, times, 64), found = 0, products = 0, elementwise = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    found += strcmp(times[i].kernel, "rotary embedding") == 0;
+    products += strcmp(times[i].kernel, "linear") == 0;
+    elementwise += strcmp(times[i].kernel, "elementwise") == 0;
+  }
+  assert_int_equal(found, 3);
+  assert_int_equal(products, 3);    /* activation and gate inside */
+  assert_int_equal(elementwise, 4); /* relu, sigmoid behind gates; neg and the sum of what is no rotary embedding */
+  runner_deinit(&k);
+  rb_release(inputs, r->region.input_count);
+  rb_deinit(r);
+  free(r);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_against_reference),   cmocka_unit_test(test_strided_inputs_and_aliased_outputs),
       cmocka_unit_test(test_failing_allocator),   cmocka_unit_test(test_steady_state_allocates_nothing),
       cmocka_unit_test(test_hostile_blobs),       cmocka_unit_test(test_index_out_of_range_is_an_error),
-      cmocka_unit_test(test_profile_names_steps),
+      cmocka_unit_test(test_profile_names_steps), cmocka_unit_test(test_rotary_is_one_step),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,7 +164,11 @@ static ait_status conv_arguments(nat_bind *b, const nat_step *s, conv *c) {
   fits = fits && (c->transposed || windows_fit(&c->d, c->d.pad, false));
   if (!fits) return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "shapes of image and weight do not fit");
   AIT_TRY(nat_vector(b, s, 2, c->oc, &c->has_bias, &c->bias));
-  c->ep = (ait_epilogue){.act = (ait_act)s->act, .p = s->p, .q = s->q, .residual_after = s->residual_after != 0};
+  c->ep = (ait_epilogue){.act = (ait_act)s->act,
+                         .p = s->p,
+                         .q = s->q,
+                         .residual_after = s->residual_after != NAT_RESIDUAL_BEFORE,
+                         .residual_times = s->residual_after == NAT_RESIDUAL_TIMES};
   return conv_residual(b, s, c);
 }
 

@@ -95,7 +95,8 @@ static void set_epilogue(const nat_step *s, ait_epilogue *ep) {
   ep->act = (ait_act)s->act;
   ep->p = s->p;
   ep->q = s->q;
-  ep->residual_after = s->residual_after != 0;
+  ep->residual_after = s->residual_after != NAT_RESIDUAL_BEFORE;
+  ep->residual_times = s->residual_after == NAT_RESIDUAL_TIMES;
 }
 
 /* ---- linear ----------------------------------------------------------------------------------------------------------------------*/
@@ -179,9 +180,10 @@ static ait_status emit_weight_product(nat_bind *b, const nat_step *s, ait_gemm_w
   if (g->m == 0 || g->n == 0) return AIT_OK;
   g->row_parts = g->column_parts = 1;
   ait_gemm_weight_f32_plan(b->kernels, g, b->threads);
-  double weights = (double)g->n * (double)g->k;
-  nat_work work = {b->kernels->gemm_weight_f32, "gemm, few bits", ait_gemm_weight_f32_units(g),
-                   weights * (double)g->m * 0.02 + weights * 0.02, ait_gemm_weight_f32_scratch(b->kernels, g)};
+  /* 12 GB/s, and 50 billion multiply-adds */
+  double fetch = (double)ait_packed_weight_bytes(g->form, g->k, g->n) * 0.08, macs = (double)g->n * (double)g->k * (double)g->m;
+  nat_work work = {b->kernels->gemm_weight_f32, "gemm, few bits", ait_gemm_weight_f32_units(g), fetch + macs * 0.02,
+                   ait_gemm_weight_f32_scratch(b->kernels, g)};
   ait_gemm_weight_f32 *args;
   AIT_TRY(nat_emit(b, &work, g, sizeof *g, &args));
   AIT_TRY(NAT_POINTER(b, args->a, &from->view));

@@ -31,6 +31,52 @@ ait_status nat_prepare_row_norm(nat_bind *b, const nat_step *s) {
   return has_bias ? NAT_POINTER(b, args->bias, &bias) : AIT_OK;
 }
 
+/* ---- rotary embedding --------------------------------------------------------------------------------------------------------------*/
+/* v as [outer 0][outer 1][outer 2][d] in the order of memory of x; false: more dims than that. */
+static bool rotary_strides(const nat_view *v, const int32_t *order, int64_t strides[3]) {
+  int32_t at = 3;
+  for (int32_t k = v->rank - 2; k >= 0; --k) {
+    if (v->shape[order[k]] == 1) continue;
+    if (at == 0) return false;
+    strides[--at] = v->strides[order[k]];
+  }
+  while (at > 0) strides[--at] = 0;
+  return true;
+}
+
+static ait_status rotary_operand(nat_bind *b, const nat_step *s, uint32_t i, const nat_view *shape, nat_view *out) {
+  nat_view v, wide;
+  AIT_TRY(nat_in_f32(b, s, i, &v));
+  if (!nat_broadcast(&v, shape->rank, shape->shape, &wide)) return nat_error(b, AIT_CODE_INVALID_MODEL, "operand %u has another shape", i);
+  return nat_rows(b, &wide, out);
+}
+
+ait_status nat_prepare_rotary(nat_bind *b, const nat_step *s) {
+  nat_view shape, in[3], y;
+  int32_t order[AIT_MAX_RANK], last, at = 3;
+  AIT_TRY(nat_out_shape(b, s, 0, &shape));
+  last = shape.rank - 1;
+  if (last < 0 || shape.shape[last] % 2) return nat_error(b, AIT_CODE_INVALID_MODEL, "no halves to turn");
+  for (uint32_t i = 0; i < 3; ++i) AIT_TRY(rotary_operand(b, s, i, &shape, &in[i]));
+  nat_order_of(&in[0], order);
+  if (order[last] != last) nat_order_row_major(shape.rank, order); /* a last dim of 1 element, or none */
+  AIT_TRY(nat_out(b, s, 0, order, false, &y));
+  if (nat_count(&y) == 0) return AIT_OK;
+  ait_rotary_f32 k = {.outer = {1, 1, 1}, .d = shape.shape[last]}, *args;
+  bool fits = rotary_strides(&in[0], order, k.x_stride);
+  if (!fits) return nat_error(b, AIT_CODE_UNSUPPORTED, "rank %d is too high", shape.rank);
+  for (int32_t d = last - 1; d >= 0; --d)
+    if (shape.shape[order[d]] != 1) k.outer[--at] = shape.shape[order[d]];
+  (void)rotary_strides(&in[1], order, k.cos_stride), (void)rotary_strides(&in[2], order, k.sin_stride);
+  (void)rotary_strides(&y, order, k.y_stride);
+  nat_work work = {b->kernels->rotary_f32, "rotary embedding", ait_rotary_f32_units(&k), (double)nat_count(&y) * 0.4, 0};
+  AIT_TRY(nat_emit(b, &work, &k, sizeof k, &args));
+  AIT_TRY(NAT_POINTER(b, args->x, &in[0]));
+  AIT_TRY(NAT_POINTER(b, args->cos, &in[1]));
+  AIT_TRY(NAT_POINTER(b, args->sin, &in[2]));
+  return NAT_POINTER(b, args->y, &y);
+}
+
 static bool dense_in(const nat_view *v, void (*make)(int32_t, int32_t *), int32_t order[AIT_MAX_RANK]) {
   make(v->rank, order);
   return nat_has_order(v, order);

@@ -39,6 +39,8 @@ enum {                 /* nat_header.flags */
        NAT_NCHW = 2u,  /* values keep row-major order; image operators convert on the way in and out */
 };
 
+enum { NAT_RESIDUAL_BEFORE = 0, NAT_RESIDUAL_AFTER, NAT_RESIDUAL_TIMES }; /* the activation; the last multiplies behind it */
+
 typedef struct nat_step {
   uint32_t kind; /* nat_kind */
   uint32_t node; /* region node that it stands for; for a fused step the last one */
@@ -49,7 +51,7 @@ typedef struct nat_step {
   uint32_t code_begin, code_count; /* element-wise program */
   uint32_t act;                    /* epilogue: ait_act, applied after the bias */
   float p, q;                      /* its parameters */
-  uint32_t residual_after;         /* the residual operand is added after the activation */
+  uint32_t residual_after;         /* NAT_RESIDUAL_… */
 } nat_step;
 
 /* A weight in the form that a kernel reads, in the data section. dims: what it was packed from. */

@@ -5,3 +5,4 @@
 #include "kernels/template/reduce_f32.inc"
 #include "kernels/template/copy.inc"
 #include "kernels/template/expert_f32.inc"
+#include "kernels/template/rotary_f32.inc"

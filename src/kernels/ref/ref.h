@@ -30,7 +30,8 @@ static inline double ref_epilogue(double acc, int64_t column, const ait_epilogue
   if (e->bias) acc += (double)e->bias[column];
   if (e->residual && !e->residual_after) acc += residual;
   acc = ref_act(acc, e->act, (double)e->p, (double)e->q);
-  return e->residual && e->residual_after ? acc + residual : acc;
+  if (!e->residual || !e->residual_after) return acc;
+  return e->residual_times ? acc * residual : acc + residual;
 }
 
 /* One output of a convolution; w in plain order [O][I/groups][KD][KH][KW]. */
