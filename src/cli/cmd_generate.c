@@ -256,6 +256,7 @@ int cli_cmd_generate(const cli_args *args) {
   int code = gen_engine_options(args, &options);
   if (code != CLI_DONE) return code;
   ait_status status = cli_load_open(args, &load);
+  if (status == AIT_OK) load.options.threads = options.threads;
   if (status == AIT_OK) status = ait_llm_load(args->positional[0], &load.options, &llm);
   if (status == AIT_OK && cli_option(args, "draft")) status = ait_llm_load(cli_option(args, "draft"), &load.options, &draft);
   cli_load_close(&load);

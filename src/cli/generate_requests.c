@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- engine options ------------------------------------------------------------------------------------------------------------------*/
 static bool bytes_option(const cli_args *args, const char *name, size_t *out) {
@@ -32,6 +33,8 @@ int gen_engine_options(const cli_args *args, ait_engine_options *out) {
       !int32_option(args, "max-sequences", 1, 256, &out->max_sequences) || !int32_option(args, "draft-tokens", 1, 16, &out->draft_tokens) ||
       !cli_int(args, "max-seq", 2, 1 << 24, 0, &out->max_seq) || !bytes_option(args, "cache", &out->cache_bytes))
     return CLI_USAGE;
+  long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  if (out->threads == 0) out->threads = processors < 1 ? 1 : processors > 64 ? 64 : (int32_t)processors;
   out->no_prefix_reuse = cli_flag(args, "no-prefix-reuse");
   out->no_overlap = cli_flag(args, "no-overlap");
   if (speculate && strcmp(speculate, "ngram") && strcmp(speculate, "draft") && strcmp(speculate, "none"))

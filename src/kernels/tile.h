@@ -42,7 +42,7 @@ bool ait_gemm_packs_left(const ait_gemm_f32 *g, int64_t rows, int64_t panels);
 /* gemm_weight_f32. bf16: AIT_WEIGHT_PANELS panels of a block of k, widened to floats, then the tile's own scratch. Integers: `rows` rows of
  * a at a time in 8 bits, `stride` bytes apart, for int8 weights `size` bytes behind that their absolute values, with a scale and an offset
  * for each 32, [rows][k/32]. Offsets in bytes. */
-#define AIT_WEIGHT_PANELS 8
+#define AIT_WEIGHT_PANELS 16
 #define AIT_WEIGHT_ROWS 4                   /* of an integer tile */
 #define AIT_INT_BLOCK 32                    /* groups of a block of k */
 #define AIT_STRIP_BYTES ((size_t)128 << 10) /* of integer weights: a part of the second cache */

@@ -176,6 +176,62 @@ static void test_plan_must_run(void **state) {
   ait_weight_store_release(store);
 }
 
+/* Loads the file with the byte at `where` changed. */
+static ait_status load_damaged(const char *bytes, size_t size, const char *where, bool when_read) {
+  ait_load_options options;
+  ait_model *model;
+  char *copy = malloc(size);
+  assert_non_null(copy);
+  memcpy(copy, bytes, size);
+  copy[where - bytes] ^= 0x10;
+  ok(ait_file_write_all(heap(), FILE_NAME, copy, size));
+  free(copy);
+  ait_load_options_init(&options);
+  options.check_when_read = when_read;
+  options.threads = 2;
+  ait_status status = ait_model_load(FILE_NAME, &options, &model);
+  if (status) return status;
+  run_linear(model);
+  ait_model_release(model);
+  return AIT_OK;
+}
+
+/* With check_when_read, damage is found where something reads it, and only there. */
+static void test_checked_when_read(void **state) {
+  AIT_UNUSED(state);
+  char *bytes;
+  size_t size;
+  write_file(FILE_NAME, toy_linear(), 0);
+  ok(ait_file_read(heap(), FILE_NAME, 1 << 20, &bytes, &size));
+  const struct {
+    const void *data; /* what lies there */
+    size_t size;
+    bool read;
+    const char *entry;
+  } places[] = {{w, sizeof w, true, "entry 'weights/0'"}, {tens, sizeof tens, false, "entry 'weights/1'"}, {NULL, 0, true, ".blob'"}};
+  for (size_t i = 0; i < AIT_COUNT(places); ++i)
+    for (int when_read = 0; when_read < 2; ++when_read) {
+      ait_artifact *artifact;
+      const char *where = NULL;
+      ok(ait_file_write_all(heap(), FILE_NAME, bytes, size));
+      ok(ait_artifact_open(heap(), FILE_NAME, NULL, &artifact));
+      const ait_blob *blob = &ait_artifact_plan(artifact, 0)->steps[0].blob;
+      size_t length = places[i].size ? places[i].size : blob->size;
+      for (const char *at = bytes; at; where = at ? at++ : where) /* the last: the graph, before it, may be the blob word for word */
+        at = memmem(at, (size_t)(bytes + size - at), places[i].size ? places[i].data : blob->data, length);
+      ait_artifact_release(artifact);
+      assert_non_null(where);
+      ait_status status = load_damaged(bytes, size, where + length - 1, when_read);
+      if (when_read && !places[i].read) ok(status);
+      else {
+        assert_int_equal(ait_status_code(status), AIT_CODE_INVALID_MODEL);
+        if (!strstr(ait_status_message(status), places[i].entry)) fail_msg("%s: %s", places[i].entry, ait_status_message(status));
+        ait_status_free(status);
+      }
+    }
+  ait_free(heap(), bytes, size + 1);
+}
+
 static void test_not_there(void **state) {
   AIT_UNUSED(state);
   ait_model *model;
@@ -362,10 +418,10 @@ static void test_choice(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_best_plan),       cmocka_unit_test(test_portable),
-                                     cmocka_unit_test(test_earlier_formats), cmocka_unit_test(test_earlier_tuning),
-                                     cmocka_unit_test(test_plan_must_run),   cmocka_unit_test(test_not_there),
-                                     cmocka_unit_test(test_threads),         cmocka_unit_test(test_code_needs_trust),
-                                     cmocka_unit_test(test_needs),           cmocka_unit_test(test_choice)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_best_plan),      cmocka_unit_test(test_portable),         cmocka_unit_test(test_earlier_formats),
+      cmocka_unit_test(test_earlier_tuning), cmocka_unit_test(test_plan_must_run),    cmocka_unit_test(test_not_there),
+      cmocka_unit_test(test_threads),        cmocka_unit_test(test_code_needs_trust), cmocka_unit_test(test_needs),
+      cmocka_unit_test(test_choice),         cmocka_unit_test(test_checked_when_read)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
