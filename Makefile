@@ -1,5 +1,5 @@
 # Thin: each line calls a tool that can be called alone.
-.PHONY: llm-models llm-equality bench-llm demo test check build bench cross trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-zoo python-asan wheel conformance clean
+.PHONY: llm-models llm-equality bench-llm demo test check build bench cross trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-zoo python-jit-bench python-slow python-asan wheel conformance clean
 JOBS ?= $(shell nproc)
 
 # Installs what is missing, builds, and runs the main job on the bundled model.
@@ -83,6 +83,11 @@ wheel: setup-all
 python-zoo: setup-all build
 	cmake --build --preset release --target ait_python -j $(JOBS)
 	.venv/bin/python tests/python/roundtrip.py --zoo $(ZOO)
+
+# Unchanged scripts with the JIT: answers, what the second run's start costs, steady state. In quiet: chrt -f 10 make python-jit-bench.
+python-jit-bench: setup-all build
+	cmake --build --preset release --target ait_python -j $(JOBS)
+	.venv/bin/python tests/python/jit_bench.py
 
 # Speeds of every kernel, and against ONNX Runtime where the Python environment has it.
 bench: build

@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Set, 
 
 from . import _shapes, _tree
 from ._errors import ExportError, Reason, explain
+from ._isolate import isolated
 from ._modules import Key, Part, Signature, foreign_hooks, leaf_names
 
 MAX_PROGRAMS = 4  # for one form of calls, when the model's code fixes sizes
@@ -36,6 +37,7 @@ class Program:
     shape: List[List[Any]]  # of each tensor: numbers, or texts of dynamic sizes
     ranges: Dict[str, Tuple[int, int | None]]
     notes: List[str]
+    twin: Part | None = None  # what checks may run instead of the user's module
 
     def accepts(self, shapes: Sequence[Tuple[int, ...]]) -> bool:
         """Fixed sizes agree (ranges and relations are checked by whoever runs it)."""
@@ -414,8 +416,10 @@ def export_signature(part: Part, signature: Signature, given: _shapes.Given | No
         raise ExportError(reason)
     programs: List[Program] = []
     left = signature.samples
+    twin = isolated(part)
     while left and len(programs) < MAX_PROGRAMS:
-        program, left = _export_some(part, signature, left, given, strict)
+        program, left = _export_some(twin, signature, left, given, strict)
+        program.part, program.twin = part, twin
         programs.append(program)
     if left:
         programs[-1].notes.append(f"{len(left)} recorded sizes have no program: the model's code fixes them")
@@ -497,7 +501,8 @@ def export(model: Any, args: Any, path: "str | os.PathLike[str]", *, kwargs: Map
     reason = obstacle(model)
     if reason:
         raise ExportError(reason)
-    program, refused = _export_some(part, s, s.samples, given, strict)
+    program, refused = _export_some(isolated(part), s, s.samples, given, strict)
+    program.part = part
     if refused:
         raise ExportError(Reason("shapes", f"one program does not take all samples: {[tuple(t.shape) for t in refused[0]]} is refused; "
                                  f"it takes {program.shape} {'; '.join(program.notes)}"))
@@ -512,6 +517,7 @@ def dry(part: Part) -> Reason | None:
         most = part.reasons.most_common(1)
         return Reason("argument", most[0][0]) if most else Reason("not-called", "it was not called")
     s = max(part.signatures.values(), key=lambda s: s.calls)
+    part = isolated(part)
     try:
         _reference(part, s.key, s.samples[0])
         exported, out_spec = _attempts(part, s.key, s.names, [t.clone() for t in s.samples[0]], (), False, [])

@@ -3,37 +3,41 @@
     learn -> (cache, or export and a job) -> probe (original and tuned in turn, on the script's own calls) -> tuned
                                           \\-> descend: the module's children are watched instead
                                           \\-> original: it stays as it is
+
+`_jit_state.py`: what calls change besides results. `_jit_probe.py`: the router, and who decides for each size of calls. `_jit_jobs.py`: export
+and the process that tunes. `_jit_cache.py`: the folder on disk.
 """
 from __future__ import annotations
 
-import atexit
 import contextlib
 import dataclasses
-import json
+import itertools
 import logging
+import math
 import os
 import pathlib
-import random
-import shutil
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 import typing
 import weakref
 
-from ait import _export, _jit_cache, _tree
+from ait import _export, _jit_cache, _jit_jobs
 from ait._errors import ExportError
+from ait._jit_jobs import Job
+from ait._jit_probe import JitRouter
+from ait._jit_state import Snapshot, watching_print
 from ait._modules import Key, Part, Patch, Signature, unpatchable
 from ait._router import Router, Tuned
+from ait._state import special_mode
 
 Any = typing.Any
 log = logging.getLogger("ait.jit")
 
 LEAST_SECONDS, LEAST_OF_CHILD = 1e-4, 3e-4  # a module that takes less for a call is not worth it
-PAIRS, PAIRS_KNOWN, PAIR_SECONDS = 5, 2, 0.5  # original and tuned in turn: how often, and no longer than
 MISSES, RETUNES = 3, 2
+AFTER_TRAINING = 64  # calls in a row, without a change of the weights, before a module that was trained is tuned
+COLLAPSE = 16  # calls of a module that was opened after which it is looked whether that was of use
 MAX_DEPTH = 6  # of modules that were given up in favour of their children
 
 
@@ -118,8 +122,12 @@ def release() -> None:
 
 
 def _after_fork() -> None:
-    global _held
-    _held = True  # a child uses what is tuned, and tunes nothing
+    """A child uses what is tuned, and tunes nothing; the jobs are its parent's."""
+    global _held, _lock
+    _held, _lock = True, threading.RLock()
+    _jit_jobs.after_fork()
+    for watch in list(_watches.values()):
+        watch.job, watch.busy = None, threading.Lock()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -127,7 +135,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def _make_call(torch: Any) -> Any:
     """The new Module.__call__. For a module inside a watched one it does what torch's own does, in as many steps."""
-    compiling = torch.compiler.is_compiling
+    compiling, special = torch.compiler.is_compiling, special_mode()
     local, watches = _local, _watches
     plain = hasattr(torch.nn.Module, "_wrapped_call_impl") and hasattr(torch.nn.Module, "_call_impl") and hasattr(torch.nn.Module, "_compiled_call_impl")
     original = _original_call
@@ -140,6 +148,14 @@ def _make_call(torch: Any) -> Any:
         watch = watches.get(id(self))
         if watch is None or watch.module() is not self:
             watch = _new_watch(self)
+        if watch.settled:
+            local.inside = True
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                local.inside = False
+        if special():
+            return original(self, *args, **kwargs)
         return watch.step(self, args, kwargs)
 
     return __call__
@@ -155,121 +171,107 @@ def _inside(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _new_watch(module: Any) -> "Watch":
     with _lock:
-        if len(_watches) > 4096:
-            for key in [k for k, w in _watches.items() if w.module() is None]:
-                del _watches[key]
-        watch = Watch(module)
-        _watches[id(module)] = watch
+        watch = _watches.get(id(module))
+        if watch is None or watch.module() is not module:
+            watch = Watch(module)
+            _watches[id(module)] = watch
         return watch
 
 
-# ---- the router: what a tuned module has as its forward --------------------------------------------------------------------------------------
-class JitRouter(Router):
-    watch: "Watch"
-
-    def _fall_back(self, reason: str, args: tuple[Any, ...], kwargs: typing.Mapping[str, Any]) -> Any:
-        self.reasons[reason] += 1
-        self.watch.missed(reason, args, dict(kwargs))
-        return self.original(*args, **kwargs)
+def _forget(key: int, gone: Any) -> None:
+    """A module has gone: so does what was tuned for it."""
+    watch = _watches.get(key)
+    if watch is not None and watch.module is gone:
+        del _watches[key]
+        _names.pop(key, None)
 
 
-class Prober:
-    """For the first calls: original and tuned in turn, on the script's own arguments. The original's result is what the script gets."""
+class _WatchedPart(Part):
+    """A part that does not keep its module alive."""
 
-    def __init__(self, watch: "Watch", router: JitRouter, pairs: int) -> None:
-        self.watch, self.router, self.pairs = watch, router, pairs
-        self.times: list[tuple[float, float]] = []
-        self.ait_original = router.original
+    def __init__(self, name: str, module: Any) -> None:
+        self._ref: Any = weakref.ref(module)
+        super().__init__(name, module)
 
-    def __reduce__(self) -> Any:
-        return getattr, (self.router.part.module, "forward")  # a copy or a pickle of the module is the plain module
+    @property
+    def module(self) -> Any:
+        return self._ref()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        import torch
+    @module.setter
+    def module(self, module: Any) -> None:
+        pass
 
-        router = self.router
-        found = router._find(args, kwargs)
-        if isinstance(found, str) or (router._state is not None and router._state.changed()):
-            return router(*args, **kwargs)
-        clock = time.perf_counter
-        before = sum(router.reasons.values())
-        got, want, tuned_s = None, None, 0.0
-        tuned_first = len(self.times) % 2 == 1
-        if tuned_first:
-            start = clock()
-            got = router(*args, **kwargs)
-            tuned_s = clock() - start
-        start = clock()
-        want = router.original(*args, **kwargs)
-        original_s = clock() - start
-        if not tuned_first:
-            start = clock()
-            got = router(*args, **kwargs)
-            tuned_s = clock() - start
-        if sum(router.reasons.values()) != before:
-            return want
-        with torch.no_grad():
-            problem = _difference(got, want)
-        self.times.append((original_s, tuned_s))
-        spent = sum(a + b for a, b in self.times)
-        if problem:
-            self.watch.decide(None, f"the tuned function's result differs on this call: {problem}", lasting=True)
-        elif len(self.times) >= self.pairs or (len(self.times) >= 2 and spent > PAIR_SECONDS):
-            times = self.times[1:] if len(self.times) > 2 else self.times  # the first call finds cold caches
-            ratio = min(a for a, _ in times) / min(b for _, b in times)  # on a busy machine the least is the least wrong
-            self.watch.decide(ratio, f"the original is as fast (ratio {ratio:.2f})")
-        return want
+    @property
+    def original(self) -> Any:
+        module = self._ref()
+        return type(module).forward.__get__(module)
 
-
-def _difference(got: Any, want: Any) -> str | None:
-    ours, theirs = _tree.flatten(got), _tree.flatten(want)
-    if not _export._fits(ours[1], theirs[1]):
-        return "its structure"
-    return _export.same(ours[0], theirs[0])
+    @original.setter
+    def original(self, original: Any) -> None:
+        pass
 
 
 # ---- one module ------------------------------------------------------------------------------------------------------------------------
 class Watch:
     def __init__(self, module: Any) -> None:
-        self.module: Any = weakref.ref(module)
+        key = id(module)
+        self.module: Any = weakref.ref(module, lambda gone: _forget(key, gone))
         kind = type(module).__name__
-        self.name, self.depth = _names.get(id(module), ("", 0))
+        self.name, self.depth = _names.get(key, ("", 0))
         if not self.name:
             _kinds[kind] = _kinds.get(kind, 0) + 1
             self.name = kind if _kinds[kind] == 1 else f"{kind}#{_kinds[kind]}"
         self.calls = 0
+        self.needed = _settings.calls  # calls before it is tuned
         self.seconds: list[float] = []
         self.reason = ""
         self.speedup: float | None = None
         self.known: set[Key] = set()  # forms of calls that the cache was asked for
-        self.tuned: list[Tuned] = []
+        self.wanted: Key | None = None  # a form that is learned beside what is tuned
         self.part: Part | None = None
-        self.router: JitRouter | None = None
-        self.patch: Patch | None = None
+        self._router: Any = lambda: None
         self.job: Job | None = None
-        self.misses = self.retunes = 0
+        self.misses = self.retunes = self.opened = self.strange = 0
+        self.watched = 0  # calls whose side effects were looked for
+        self.versions = -1
         self.busy = threading.Lock()
         self.digest: str | None = None
         self.phase = "learn"
+        self.settled = False
         self.step: typing.Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = self.learn
-        problem = unpatchable(module)
-        if problem or "forward" in module.__dict__:
-            self.settle("original", problem or "its forward was replaced by somebody else")
-        elif not isinstance(module, (sys.modules["torch"].nn.Module,)):
-            self.settle("original", "it is no module")
+        problem = _untouchable(module)
+        if problem:
+            self.settle("original", problem)
+
+    @property
+    def router(self) -> JitRouter | None:
+        found: JitRouter | None = self._router()
+        return found
+
+    @property
+    def tuned(self) -> list[Tuned]:
+        router = self.router
+        return [t for ts in router.table.values() for t in ts] if router is not None else []
 
     # ---- phases that last ------------------------------------------------------------------------------------------------------------
     def settle(self, phase: str, reason: str = "", loud: bool = False) -> None:
         self.phase = phase
         self.reason = reason or self.reason
-        self.step = {"original": self.plain, "tuned": self.plain, "probe": self.plain, "descend": self.open}[phase]
+        self.step = {"original": _inside, "tuned": _inside, "probe": _inside, "descend": self.open}[phase]
+        self.settled = phase != "descend"
         if reason:
             (log.warning if loud else log.info)("'%s' %s: %s", self.name, "keeps its original code" if phase == "original" else phase, reason)
 
-    def plain(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return _inside(module, args, kwargs)
+    def _stay(self, reason: str) -> None:
+        """With what is tuned already, if anything is."""
+        self.settle("tuned" if self.router is not None else "original", reason)
 
     def open(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.opened += 1
+        if self.opened % COLLAPSE == 0 and not _held:
+            below = [_watches[id(m)] for m in module.modules() if m is not module and id(m) in _watches]
+            if below and all(w.phase == "original" for w in below if w.module() is not None):
+                self.settle("original")  # nothing inside is of interest: no need to look at each call there
         return _original_call(module, *args, **kwargs)
 
     def descend(self, module: Any, reason: str) -> None:
@@ -284,45 +286,95 @@ class Watch:
 
     # ---- learning ----------------------------------------------------------------------------------------------------------------------
     def learn(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if module.training or not self.busy.acquire(blocking=False):
+        if module.training:
+            self._trained()
+            return _inside(module, args, kwargs)
+        if not self.busy.acquire(blocking=False):
             return _inside(module, args, kwargs)
         try:
             return self._learn(module, args, kwargs)
         finally:
             self.busy.release()
 
+    def _trained(self) -> None:
+        """A module whose weights change is tuned only when they have been left alone for a while."""
+        self.needed, self.calls = max(self.needed, AFTER_TRAINING), 0
+
     def _learn(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.part is None:
-            self.part = Part(self.name, module)
+            from torch.nn.parameter import is_lazy
+
+            if any(is_lazy(t) for t in itertools.chain(module.parameters(), module.buffers())):
+                return _inside(module, args, kwargs)
+            self.part = _WatchedPart(self.name, module)
         got = self.part.canonical(args, kwargs)
         if isinstance(got, str):
-            self.descend(module, got)
-            return self.step(module, args, kwargs)
+            self.strange += 1
+            if self.strange >= 2 and not self.calls:
+                self.descend(module, got)
+                return self.step(module, args, kwargs)
+            return _inside(module, args, kwargs)
         key = got[1]
-        if key not in self.known and self.job is None:
-            self.known.add(key)
+        if self.wanted is not None and key != self.wanted:
+            return _inside(module, args, kwargs)
+        versions = sum(t._version for t in module.parameters() if not t.is_inference())
+        if versions != self.versions and self.versions >= 0:
+            self._trained()
+        self.versions = versions
+        if self.depth == 0:  # of what is inside another module, little is worth the question
             self._guard(self._from_cache, module, key)
             if self.phase != "learn":
                 return self.step(module, args, kwargs)
-        own = _own_state(module)
-        start = time.perf_counter()
-        result = _inside(module, args, kwargs)
-        self.seconds = (self.seconds + [time.perf_counter() - start])[-16:]
+        result, changed = self._timed(module, args, kwargs)
         self.calls += 1
-        changed = _changed_state(module, own)
+        if self.settled:
+            return result
         if changed:  # extra calls would change it, too
             self._guard(self._keeps_state, module, changed, key)
             return result
-        self.part.record(args, kwargs, 1, 6)
+        if self.calls <= 8 * self.needed:
+            self.part.record(args, kwargs, 1, 6)
+        self._next(module, key)
+        return result
+
+    def _timed(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, str]:
+        """The result of a call, and what else it changed: nothing that happens in the first call alone counts (modules make caches then)."""
+        before = None
+        if self.watched < max(2, _settings.calls):
+            with contextlib.suppress(Exception):  # of the user's own classes
+                before = Snapshot(module)
+            if before is None:
+                self.settle("original", "its attributes cannot be looked into")
+        watching = before is not None
+        with watching_print() if watching else contextlib.nullcontext([]) as printed:
+            start = time.perf_counter()
+            result = _inside(module, args, kwargs)
+            self.seconds = (self.seconds + [time.perf_counter() - start])[-16:]
+        if before is None:
+            return result, ""
+        self.watched += 1
+        try:
+            change = "what was printed" if printed else before.change()
+        except Exception as error:  # of the user's own classes
+            change = f"something ({error})"
+        if change and self.watched == 1 and not printed:
+            self.needed = max(self.needed, self.calls + 2)
+            return result, ""
+        return result, change
+
+    def _next(self, module: Any, key: Key) -> None:
         if self.job is not None:
             if self.job.done():
                 self._guard(self._finish, module)
-        elif self.calls >= _settings.calls and not _held:
-            if min(self.seconds) < (LEAST_OF_CHILD if self.depth else LEAST_SECONDS):
-                self._guard(self._too_small, module, key)
+            return
+        small = min(self.seconds) < (LEAST_OF_CHILD if self.depth else LEAST_SECONDS)
+        if self.depth and not small:
+            self._guard(self._from_cache, module, key)
+        if self.phase == "learn" and self.calls >= self.needed and not _held:
+            if small:
+                self.settle("original", f"a call takes {1e6 * min(self.seconds):.0f} us: nothing to gain")
             else:
                 self._guard(self._tune, module)
-        return result
 
     def _guard(self, do: typing.Callable[..., None], module: Any, *args: Any) -> None:
         """Whatever goes wrong, the script goes on with the original."""
@@ -332,12 +384,6 @@ class Watch:
             text = str(error).partition("\n")[0]
             self.leave()
             self.settle("original", f"{type(error).__name__}: {text}", loud=True)
-
-    def _too_small(self, module: Any, key: Key) -> None:
-        reason = f"a call takes {1e6 * min(self.seconds):.0f} us: nothing to gain"
-        if any(True for _ in module.parameters()):
-            _jit_cache.put_reason(_settings.cache, self._key(module, key), reason, descend=False)
-        self.settle("original", reason)
 
     def _keeps_state(self, module: Any, changed: str, key: Key) -> None:
         reason = f"a call changes '{changed}', which a tuned call would not do"
@@ -350,18 +396,22 @@ class Watch:
         return _jit_cache.digest_with(self.digest, key)
 
     def _from_cache(self, module: Any, key: Key) -> None:
+        if key in self.known or self.job is not None:
+            return
+        self.known.add(key)
         if not any(True for _ in module.parameters()):
             return
-        name = self._key(module, key)  # now: a call may change what the key is made of
-        entry = _jit_cache.find(_settings.cache, name)
-        if entry is None:
-            return
+        entry = _jit_cache.find(_settings.cache, self._key(module, key), module)
+        if entry is not None:
+            self._use(module, entry)
+
+    def _use(self, module: Any, entry: _jit_cache.Entry) -> None:
         if entry.descend:
             self.descend(module, entry.reason)
         elif entry.reason:
             self.settle("original", entry.reason)
         else:
-            self._install(module, entry.load(), PAIRS_KNOWN if entry.proven else PAIRS)
+            self._install(module, entry)
 
     # ---- tuning ------------------------------------------------------------------------------------------------------------------------
     def _tune(self, module: Any) -> None:
@@ -369,15 +419,35 @@ class Watch:
         assert self.part is not None
         left = _settings.budget - _spent
         if left < 1.0:
-            self.settle("original", f"the budget of {_settings.budget:g} s was used up (AIT_JIT_BUDGET): the next run goes on")
+            self._stay(f"the budget of {_settings.budget:g} s was used up (AIT_JIT_BUDGET): the next run goes on")
             return
-        signature = max((s for s in self.part.signatures.values() if s.samples), key=lambda s: s.calls)
+        problem = None if self.router is not None else _untouchable(module)
+        if problem:
+            self.settle("original", problem)
+            return
+        signature = max((s for s in self.part.signatures.values() if s.samples and self.wanted in (None, s.key)), key=lambda s: s.calls)
         start = time.perf_counter()
         key = self._key(module, signature.key)
+        background = _settings.mode == "background"
+        try:
+            with _jit_cache.turn(_settings.cache, key, 0.0 if background else 4 * left + 120) as mine:
+                entry = _jit_cache.find(_settings.cache, key, module)  # another process may have tuned it meanwhile
+                if entry is not None:
+                    self._use(module, entry)
+                elif mine >= 0:
+                    self._start(module, signature, key, max(5.0, min(left, max(20.0, left / 3))), background, mine)
+                else:
+                    self.calls = 0  # another process tunes it: asked again later
+                    self.known.discard(signature.key)
+        finally:
+            _spent += time.perf_counter() - start
+
+    def _start(self, module: Any, signature: Signature, key: str, budget: float, background: bool, turn: int) -> None:
+        assert self.part is not None
         _local.inside = True
         try:
-            with sys.modules["torch"].inference_mode(False), _same_random_numbers():
-                _other_batch(self.part, signature)
+            with sys.modules["torch"].inference_mode(False), _jit_jobs.same_random_numbers():
+                _jit_jobs.other_batch(self.part, signature)
                 programs = _export.export_signature(self.part, signature)
         except ExportError as error:
             _jit_cache.put_reason(_settings.cache, key, str(error.reason), descend=True)
@@ -385,251 +455,163 @@ class Watch:
             return
         finally:
             _local.inside = False
-            _spent += time.perf_counter() - start
-        background = _settings.mode == "background"
-        self.job = Job(self, key, signature.key, programs, max(5.0, min(left, max(20.0, left / 3))), background)
+        self.job = Job(_settings.cache, _jit_cache.with_weights(key, module), programs, budget, _settings.backends, background, turn)
         if not background:
             self.job.wait()
-            _spent += time.perf_counter() - start
             self._finish(module)
 
     def _finish(self, module: Any) -> None:
         job, self.job = self.job, None
-        assert job is not None and self.part is not None
-        error = job.take(_settings.cache)
-        entry = _jit_cache.find(_settings.cache, job.key) if not error else None
+        assert job is not None
+        error = job.take()
+        entry = None if error else _jit_cache.entry_of(_settings.cache, job.key)
         if entry is None or entry.reason:
             reason = error or (entry.reason if entry is not None else "the result is not there")
-            self.settle("original", reason, loud=bool(error))
+            if error:  # its parts may be what the tuner takes
+                _jit_cache.put_reason(_settings.cache, job.key.partition("/")[0], reason, descend=True)
+                self.descend(module, reason)
+            else:
+                self.settle("original", reason)
             return
-        self._install(module, entry.load(), PAIRS)
+        self._install(module, entry)
 
-    def _install(self, module: Any, tuned: list[Tuned], pairs: int) -> None:
+    def _install(self, module: Any, entry: _jit_cache.Entry) -> None:
         assert self.part is not None
-        self.tuned = [t for t in self.tuned if t.key != tuned[0].key] + tuned
-        self.leave(keep=True)
-        router = JitRouter(self.part, self.part.original)
+        new = entry.load()
+        before = self.tuned
+        keys = {t.key for t in new}
+        self.leave()
+        router = JitRouter(self.part, type(module).forward.__get__(module))
         router.watch = self
-        router.install(self.tuned)
-        self.router = router
-        self._place(module, Prober(self, router, pairs))
+        router.install([t for t in before if t.key not in keys] + new)
+        for t in new:
+            router.judge(t, entry.verdicts.get(pathlib.Path(t.source).name, {}))
+        router.patch = Patch(module, "forward", lambda previous: router)
+        self._router = weakref.ref(router)
         self.settle("probe")
 
-    def _place(self, module: Any, what: Any) -> None:
-        if self.patch is not None:
-            self.patch.undo()
-        self.patch = Patch(module, "forward", lambda previous: what)
-
-    def decide(self, ratio: float | None, why: str, lasting: bool = False) -> None:
-        module, router = self.module(), self.router
-        if module is None or router is None or self.phase != "probe":
-            return
-        self.speedup = ratio
+    def decide(self, ratio: float | None, why: str, lasting: bool = False) -> bool:
+        """What the script's own calls of one size have shown: whether the tuned function is used for them."""
+        router = self.router
+        if router is None:
+            return False
         good = ratio is not None and ratio > 1.0
-        for t in self.tuned:
-            if good or lasting:
-                _jit_cache.prove(_settings.cache, t.source, None if good else why)
-        if good:
-            self._place(module, router)
+        self.speedup = ratio
+        if lasting:
+            for t in self.tuned:
+                _jit_cache.put_reason(_settings.cache, _jit_cache.key_of(t.source), why, descend=False)
+            self.leave()
+            self.settle("original", why, loud=True)
+        elif good:
+            if self.phase != "tuned":
+                log.info("'%s' is tuned: %.2f times as fast", self.name, ratio)
             self.settle("tuned")
-            log.info("'%s' is tuned: %.2f times as fast", self.name, ratio)
             for s in router.part.signatures.values():
                 s.samples.clear()  # they have served; new forms of calls bring their own
-        else:
-            self.leave()
-            self.settle("original", why, loud=lasting)
+        return good
 
-    def leave(self, keep: bool = False) -> None:
+    def decided(self, router: JitRouter, reason: str) -> None:
+        """After a decision: it is kept for the next run, and where the original was the better one for all sizes that came, it is all there is."""
+        judges = router.judges()
+        for t in self.tuned:
+            wins = {size: j.ratio for size, j in t.judges.items() if j.tuned and j.ratio is not None}  # type: ignore[attr-defined]
+            if wins:
+                _jit_cache.prove(_settings.cache, t.source, wins)
+        if any(j.tuned or j.left > 0 for j in judges):
+            return
+        seen = {j for t in self.tuned for j in t.judges}  # type: ignore[attr-defined]
+        signatures = self.part.signatures.values() if self.part is not None else ()
+        expected = {sum(math.prod(shape) for shape in shapes).bit_length() for s in signatures for shapes in s.shapes}
+        if expected <= seen:
+            self.give_up(reason)
+
+    def give_up(self, reason: str) -> None:
+        for t in self.tuned:
+            if _jit_cache.lost(t.source) > 1:  # once may have been noise
+                _jit_cache.put_reason(_settings.cache, _jit_cache.key_of(t.source), reason, descend=False)
+        self.leave()
+        self.settle("original", reason)
+
+    def idle(self) -> None:
+        router = self.router
+        if router is not None and not any(j.tuned for j in router.judges()):
+            self.give_up("the original is as fast for calls of these sizes")
+
+    def leave(self) -> None:
         """The module as it was."""
-        if self.patch is not None:
-            self.patch.undo()
-        self.patch = self.router = None
-        if not keep:
-            self.tuned = []
+        router = self.router
+        if router is not None and router.patch is not None:
+            router.patch.undo()
+            router.table = {}  # where somebody has kept it, it is the original
+        self._router = lambda: None
 
     def missed(self, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A call that what was tuned does not take: after some of them, they are learned, too."""
         module = self.module()
-        if module is None or module.training or self.part is None:
+        if module is None or self.part is None or self.phase == "learn":
             return
+        if module.training:
+            self._trained()
+            return
+        self.misses += 1
         if "changed after tuning" in reason:
-            self.leave()
-            self.digest = None
-            self._again(reason)
+            if self.misses >= MISSES:  # not for a moment only, as by torch.func.functional_call
+                self.leave()
+                self.digest = None
+                self.needed *= 8
+                self._again(reason)
             return
         self.part.record(args, kwargs, 1, 6)
-        self.misses += 1
         if self.misses >= MISSES:
-            self._again(reason)
+            got = self.part.canonical(args, kwargs)
+            self._again(reason, None if isinstance(got, str) else got[1])
 
-    def _again(self, reason: str) -> None:
+    def _again(self, reason: str, form: Key | None = None) -> None:
         self.misses, self.calls = 0, 0
         self.retunes += 1
-        if self.retunes > RETUNES:
+        if self.retunes > RETUNES or (self.router is not None and form is None):
             if self.router is None:
                 self.settle("original", reason, loud=True)
             return
         assert self.part is not None
-        for key in {t.key for t in self.tuned}:
-            if key in self.part.signatures:
-                self.part.signatures[key].calls = 0  # the new forms of calls come first
-        self.known -= {t.key for t in self.tuned}
+        self.wanted = None
+        if self.router is None:
+            self.known.clear()
+        else:
+            self.wanted = form
         log.info("'%s' learns again: %s", self.name, reason)
-        self.phase, self.step = "learn", self.learn
+        self.phase, self.step, self.settled = "learn", self.learn, False
 
     def describe(self) -> dict[str, Any]:
-        module = self.module()
+        module, router = self.module(), self.router
         row = {"name": self.name, "class": type(module).__name__ if module is not None else "", "state": self.phase, "reason": self.reason,
                "calls": self.calls, "speedup": self.speedup, "tuned_calls": 0, "backends": []}
-        if self.router is not None:
-            row["tuned_calls"] = self.router.tuned_calls
+        if router is not None:
+            row["tuned_calls"] = router.tuned_calls
             row["backends"] = [getattr(t.runner, "backend", "") for t in self.tuned]
         return row
 
 
-@contextlib.contextmanager
-def _same_random_numbers() -> typing.Iterator[None]:
-    """Extra calls draw none of the script's random numbers."""
-    torch, numpy = sys.modules["torch"], sys.modules.get("numpy")
-    state, plain = torch.get_rng_state(), random.getstate()
-    arrays = numpy.random.get_state() if numpy is not None else None
-    try:
-        yield
-    finally:
-        torch.set_rng_state(state)
-        random.setstate(plain)
-        if numpy is not None:
-            numpy.random.set_state(arrays)
-
-
-_FRAME = {"_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks", "training"}
-
-
-def _own_state(module: Any) -> list[tuple[Any, dict[str, Any], list[int]]]:
-    """The attributes of a module and of those in it, and how often its tensors were written."""
-    return [(m, {k: (v, _size(v)) for k, v in vars(m).items() if k not in _FRAME},
-             [t._version for t in m._buffers.values() if t is not None and not t.is_inference()]) for m in module.modules()]
-
-
-def _size(value: Any) -> int:
-    return len(value) if type(value) in (list, dict, set) else 0
-
-
-def _changed_state(module: Any, before: list[tuple[Any, dict[str, Any], list[int]]]) -> str:
-    """The name of an attribute that has another value now; ""."""
-    for m, attributes, versions in before:
-        now = {k: v for k, v in vars(m).items() if k not in _FRAME}
-        for k in attributes.keys() | now.keys():
-            old = attributes.get(k)
-            if old is None or k not in now or (now[k] is not old[0] and not _equal(now[k], old[0])) or _size(now[k]) != old[1]:
-                return k
-        if [t._version for t in m._buffers.values() if t is not None and not t.is_inference()] != versions:
-            return f"a buffer of {type(m).__name__}"
-    return ""
-
-
-def _equal(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and type(a) in (bool, int, float, str, tuple, bytes) and bool(a == b)
-
-
-def _other_batch(part: Part, signature: Signature) -> None:
-    """When all recorded calls had one batch, a second one is tried, so that the exported program need not fix it."""
-    sample = signature.samples[-1]
-    if len(signature.shapes) > 1 or not sample or sample[0].dim() == 0:
-        return
-    n = sample[0].shape[0]
-    torch = sys.modules["torch"]
-    other = [t if t.dim() == 0 or t.shape[0] != n else torch.cat([t, t]) if n < 4 else t[: n // 2].clone() for t in sample]
-    try:
-        with _export.calling(signature.key):
-            args, kwargs = _tree.rebuild(signature.key.spec, [t.clone() for t in other])
-            part.original(*args, **kwargs)
-    except Exception:  # this model has no batch there
-        return
-    signature.samples.append(other)
-
-
-# ---- jobs -------------------------------------------------------------------------------------------------------------------------------
-_jobs: list["Job"] = []
-
-
-class Job:
-    """Tuning of a module's programs in another process."""
-
-    def __init__(self, watch: Watch, key: str, form: Key, programs: list[_export.Program], budget: float, background: bool) -> None:
-        import torch
-
-        self.key, self.limit = key, 4 * budget + 120
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ait-jit-"))
-        _settings.cache.mkdir(parents=True, exist_ok=True)
-        jobs = []
-        for i, program in enumerate(programs):
-            program.save(self.folder / f"{i}.pt2")
-            samples = []
-            for k, sample in enumerate(program.samples):
-                samples.append(f"{i}-{k}.safetensors")
-                _jit_cache.write_tensors(self.folder / samples[-1], program.names, sample)
-            jobs.append({"model": f"{i}.pt2", "samples": samples, "call": program.call_json()})
-        backends = _settings.backends or default_backends(budget)
-        (self.folder / "job.json").write_text(json.dumps({
-            "programs": jobs, "budget": budget / len(jobs), "background": background, "backends": backends, "threads": torch.get_num_threads(),
-            "regions": "whole" if budget < 60 else "auto", "record": str(_settings.cache / "trials.sqlite"), "trial_seconds": max(30.0, budget),
-            "imports": _backend_modules(backends), "cache": str(_settings.cache), "key": key, "limit": int(self.limit)}))
-        paths = [os.path.abspath(p) if p else os.getcwd() for p in sys.path]
-        start = f"import sys; sys.path[:] = {paths!r}; from ait._jit_job import main; main()"
-        self.log = self.folder / "log"
-        with open(self.log, "wb") as out:
-            self.process = subprocess.Popen([sys.executable, "-c", start, str(self.folder)], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                            start_new_session=background, env={**os.environ, "AIT_JIT": "0"})
-        if background:
-            _jobs.append(self)
-
-    def done(self) -> bool:
-        return self.process.poll() is not None
-
-    def wait(self) -> None:
-        try:
-            self.process.wait(self.limit)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        except BaseException:  # Ctrl-C in the script ends its tuning, too
-            self.process.kill()
-            raise
-
-    def take(self, cache: pathlib.Path) -> str:
-        """Why there is no result; "" when it is in the cache."""
-        if self in _jobs:
-            _jobs.remove(self)
-        try:
-            result = json.loads((self.folder / "result.json").read_text())
-            error = str(result["error"])
-        except (OSError, ValueError, KeyError):
-            lines = self.log.read_text(errors="replace").strip().splitlines()
-            error = f"tuning ended with exit code {self.process.returncode}" + (f": {lines[-1]}" if lines else "")
-        shutil.rmtree(self.folder, ignore_errors=True)
-        return error
-
-
-def default_backends(budget: float) -> list[str]:
-    """Inductor compiles for longer than a small budget lasts."""
-    names = ["native", "onnxruntime", "openvino"]
-    return names + ["torch-compile"] if budget >= 120 else names
-
-
-def _backend_modules(names: typing.Sequence[str]) -> list[str]:
-    from ait import backend
-
-    known = backend.registered()
-    modules = [known[n].__module__ for n in names if n in known]
-    return sorted({m for m in modules if m not in ("__main__", "ait._guests")})
+def _untouchable(module: Any) -> str | None:
+    """Why a module is left alone; None: it need not be. A copy's forward that is its original's is taken away."""
+    own = module.__dict__.get("forward")
+    if isinstance(own, Router) and own.part.module is not module:  # copy.copy takes the dict as it is
+        del module.__dict__["forward"]
+        own = None
+    if getattr(own, "__self__", None) is module and getattr(own, "__func__", None) is getattr(type(module), "forward", None) and not isinstance(own, Router):
+        del module.__dict__["forward"]  # copy.deepcopy of a tuned module
+        own = None
+    if isinstance(own, Router):
+        return "it was tuned by ait.tune or loaded by ait.load"
+    if own is not None:
+        return "its forward was replaced by somebody else"
+    if getattr(module, "_compiled_call_impl", None) is not None:
+        return "it was compiled by module.compile()"
+    return unpatchable(module)
 
 
 def wait(seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while any(not j.done() for j in _jobs) and time.monotonic() < end:
-        time.sleep(0.02)
-    return all(j.done() for j in _jobs)
+    return _jit_jobs.wait(seconds)
 
 
 def report() -> list[dict[str, Any]]:
@@ -639,18 +621,8 @@ def report() -> list[dict[str, Any]]:
 def save(path: Any) -> None:
     from ait import _persist
 
-    modules = [w.module() for w in list(_watches.values()) if w.phase == "tuned"]
+    modules = [w.module() for w in list(_watches.values()) if w.phase == "tuned" and w.router is not None]
     modules = [m for m in modules if m is not None]
     if not modules:
         raise ValueError("nothing is tuned yet")
     _persist.save(modules[0] if len(modules) == 1 else modules, path)
-
-
-def _at_exit() -> None:
-    """A job in the background goes on and leaves its result in the cache for the next run; one that has nothing to write to does not matter."""
-    for job in _jobs:
-        if job.done():
-            shutil.rmtree(job.folder, ignore_errors=True)
-
-
-atexit.register(_at_exit)

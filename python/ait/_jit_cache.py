@@ -1,11 +1,18 @@
-"""What the JIT keeps on disk: a folder for each module and form of call, named by a hash of all that the result depends on.
+"""What the JIT keeps on disk: a folder for each module and form of call, named by a hash of all that the result depends on but its weights, and
+in it one for each state of the weights. So weights are looked at only where there is something for such a module.
 
-    CACHE/<hash>/entry.json, 0.ait, 1.ait …      CACHE/trials.sqlite: the tuner's record
+    CACHE/<hash>/entry.json                        why such a module is left as it is, or its children are looked at instead
+    CACHE/<hash>/<weights>/entry.json, 0.ait …     what was tuned
+    CACHE/<hash>.turn                              locked by the process that tunes it
+    CACHE/trials.sqlite                            the tuner's record
 
 Entries are written beside and renamed: a reader sees a whole one or none."""
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -13,13 +20,14 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import time
 import types
 import typing
 
 from ait import _core, _tree
 
 Any = typing.Any
-VERSION = 1
+VERSION = 2
 
 
 def default_folder() -> str:
@@ -77,30 +85,71 @@ def _plain(value: Any, depth: int = 0) -> Any:
         return ["dict", *([str(k), _plain(v, depth + 1)] for k, v in value.items())]
     if type(value).__module__ == "torch":
         return str(value) if type(value).__name__ in ("dtype", "device", "Size", "memory_format") else type(value).__name__
-    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
+    if isinstance(value, (types.FunctionType, types.MethodType)):
+        h = hashlib.sha256()
+        _function(h, getattr(value, "__func__", value), set(), 2)
+        return f"{value.__module__}.{value.__qualname__} {h.hexdigest()}"
+    if isinstance(value, types.BuiltinFunctionType):
         return f"{value.__module__}.{value.__qualname__}"
     if type(value).__name__.endswith(("Config", "config")) and hasattr(value, "__dict__"):
         return [type(value).__qualname__, _plain({k: v for k, v in vars(value).items() if not k.startswith("_")}, depth + 1)]
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
-_MODULE_OWN = {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "forward"}
+_MODULE_OWN = {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"}
+
+
+@functools.lru_cache(maxsize=4096)
+def _class_digest(cls: type) -> str:
+    h = hashlib.sha256()
+    _class(h, cls, set())
+    return h.hexdigest()
+
+
+def _settings(m: Any, configs: dict[int, Any]) -> Any:
+    """A module's plain attributes. Models give the same large configuration to each of their modules."""
+    out = []
+    for k, v in vars(m).items():
+        if k in _MODULE_OWN or k.endswith("hooks") or k.startswith(("_forward_", "_backward_", "_state_dict_", "_load_state_")) or hasattr(v, "ait_original"):
+            continue
+        if type(v).__name__.endswith(("Config", "config")):
+            if id(v) not in configs:
+                configs[id(v)] = len(configs), v, _plain(v)
+                out.append([k, configs[id(v)][2]])
+            else:
+                out.append([k, configs[id(v)][0]])
+        else:
+            out.append([k, _plain(v)])
+    return sorted(out, key=lambda item: str(item[0]))
 
 
 def digest_of(module: Any, backends: typing.Sequence[str] | None) -> str:
-    """Of a module's code, structure, settings and weights, of the machine, and of the versions."""
+    """Of a module's code, structure, settings and the form of its weights, of the machine, and of the versions."""
+    torch = sys.modules["torch"]
+    h = hashlib.sha256()
+    configs: dict[int, Any] = {}
+    rows: list[Any] = []
+    for name, m in module.named_modules():
+        weights = [[n, str(t.dtype), list(t.shape), bool(t.requires_grad)] for d in (m._parameters, m._buffers) for n, t in d.items() if t is not None]
+        rows.append([name, f"{type(m).__module__}.{type(m).__qualname__}", _class_digest(type(m)), _settings(m, configs), weights])
+    h.update(json.dumps(rows).encode())
+    h.update(json.dumps([VERSION, machine(), torch.get_num_threads(), str(torch.get_default_dtype()), versions(), list(backends or [])]).encode())
+    return h.hexdigest()
+
+
+def weights_of(module: Any) -> str:
     from ait._persist import fingerprint
 
-    h = hashlib.sha256()
-    seen: set[Any] = set()
-    for name, m in module.named_modules():
-        _class(h, type(m), seen)
-        settings = {k: v for k, v in vars(m).items() if k not in _MODULE_OWN and not k.endswith("hooks") and not k.startswith("_forward")
-                    and not k.startswith("_backward") and not k.startswith("_state_dict") and not k.startswith("_load_state")}
-        h.update(json.dumps([name, f"{type(m).__module__}.{type(m).__qualname__}", _plain(settings)]).encode())
-    h.update(str(fingerprint(module)).encode())
-    h.update(json.dumps([VERSION, machine(), versions(), list(backends or [])]).encode())
-    return h.hexdigest()
+    return (fingerprint(module) or "none")[:40]
+
+
+def with_weights(key: str, module: Any) -> str:
+    return f"{key}/{weights_of(module)}"
+
+
+def key_of(source: Any) -> str:
+    """The key without weights of a tuned file of the cache."""
+    return pathlib.Path(source).parent.parent.name
 
 
 def digest_with(digest: str, key: Any) -> str:
@@ -108,6 +157,7 @@ def digest_with(digest: str, key: Any) -> str:
     return hashlib.sha256((digest + text).encode()).hexdigest()[:40]
 
 
+@functools.lru_cache(maxsize=None)
 def machine() -> list[Any]:
     facts: dict[str, str] = {}
     try:
@@ -116,18 +166,20 @@ def machine() -> list[Any]:
                 name, _, value = line.partition(":")
                 if name.strip() in ("model name", "flags", "Features", "CPU part"):
                     facts.setdefault(name.strip(), value.strip())
+                if not line.strip() and facts:
+                    break  # the other processors are the same, and there may be hundreds
     except OSError:
         pass
-    torch = sys.modules["torch"]
-    return [os.uname().machine, sorted(facts.items()), len(os.sched_getaffinity(0)), torch.get_num_threads()]
+    return [os.uname().machine, sorted(facts.items()), len(os.sched_getaffinity(0))]
 
 
+@functools.lru_cache(maxsize=None)
 def versions() -> list[str]:
+    from ait.backend import installed
+
     torch = sys.modules["torch"]
     library = os.stat(_core.__file__)
     found = [_core.__version__, f"{library.st_size}-{library.st_mtime_ns}", str(torch.__version__), sys.version.partition(" ")[0]]
-    from ait.backend import installed
-
     have = installed()
     return found + [f"{n} {have[n]}" for n in ("onnxruntime", "openvino", "torchao", "transformers", "diffusers") if n in have]
 
@@ -139,27 +191,17 @@ class Entry:
     files: list[str]
     reason: str  # why the original is kept; "": it is not
     descend: bool
-    proven: bool  # an earlier run found it faster on its own calls
+    verdicts: dict[str, dict[int, float]]  # file: sizes of calls for which an earlier run found it faster, and how much
 
     def load(self) -> list[Any]:
         """What the router takes."""
-        from ait._calls import form_of
-        from ait._modules import Key
-        from ait._persist import _dtype
-        from ait._router import Tuned
-        from ait._tuning import load_runner
-        from ait.model import Model
+        from ait._persist import load_tuned
 
-        out = []
-        for name in self.files:
-            path = self.folder / name
-            form = form_of(Model(path))
-            key = Key(form.spec, tuple(_dtype(d) for d in form.dtypes), form.ranks, form.autocast)
-            out.append(Tuned(key, form.shape, form.out_spec, load_runner(path), path))
-        return out
+        return [load_tuned(self.folder / name) for name in self.files]
 
 
-def find(cache: pathlib.Path, key: str) -> Entry | None:
+def entry_of(cache: pathlib.Path, key: str) -> Entry | None:
+    """key: with or without weights."""
     folder = cache / key
     try:
         entry = json.loads((folder / "entry.json").read_text())
@@ -168,28 +210,54 @@ def find(cache: pathlib.Path, key: str) -> Entry | None:
         files = [str(n) for n in entry["files"]]
         if any("/" in n or not (folder / n).is_file() for n in files) or not (files or entry["reason"]):
             return None
-        return Entry(folder, files, str(entry["reason"]), bool(entry["descend"]), bool(entry["proven"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        verdicts = {str(n): {int(size): float(ratio) for size, ratio in wins.items()} for n, wins in entry["verdicts"].items()}
+        return Entry(folder, files, str(entry["reason"]), bool(entry["descend"]), verdicts)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def put(cache: pathlib.Path, key: str, files: typing.Sequence[pathlib.Path], reason: str = "", descend: bool = False, proven: bool = False) -> None:
-    cache.mkdir(parents=True, exist_ok=True)
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=".new-", dir=cache))
+def find(cache: pathlib.Path, key: str, module: Any) -> Entry | None:
+    """What is known of a module; key: without weights."""
+    known = entry_of(cache, key)
+    if known is not None:
+        return known
+    try:
+        with os.scandir(cache / key) as found:
+            if not any(e.is_dir() and not e.name.startswith(".") for e in found):
+                return None
+    except OSError:
+        return None
+    return entry_of(cache, with_weights(key, module))
+
+
+def put(cache: pathlib.Path, key: str, files: typing.Sequence[pathlib.Path], reason: str = "", descend: bool = False) -> None:
+    entry = {"version": VERSION, "files": [f"{i}.ait" for i in range(len(files))], "reason": reason, "descend": descend, "verdicts": {}}
+    if not files:
+        (cache / key).mkdir(parents=True, exist_ok=True)
+        _write(cache / key / "entry.json", entry)
+        return
+    old = cache / key
+    old.parent.mkdir(parents=True, exist_ok=True)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=".new-", dir=old.parent))
     try:
         for i, f in enumerate(files):
             shutil.move(str(f), folder / f"{i}.ait")
-        entry = {"version": VERSION, "files": [f"{i}.ait" for i in range(len(files))], "reason": reason, "descend": descend, "proven": proven}
         (folder / "entry.json").write_text(json.dumps(entry))
-        old = cache / key
         if old.exists():
-            aside = pathlib.Path(tempfile.mkdtemp(prefix=".old-", dir=cache))
+            aside = pathlib.Path(tempfile.mkdtemp(prefix=".old-", dir=old.parent))
             old.rename(aside / "entry")
             shutil.rmtree(aside, ignore_errors=True)
         folder.rename(old)
     finally:
         if folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(path: pathlib.Path, entry: dict[str, Any]) -> None:
+    handle, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+    with os.fdopen(handle, "w") as f:
+        json.dump(entry, f)
+    os.replace(temporary, path)
 
 
 def put_reason(cache: pathlib.Path, key: str, reason: str, descend: bool) -> None:
@@ -199,19 +267,52 @@ def put_reason(cache: pathlib.Path, key: str, reason: str, descend: bool) -> Non
         pass  # no cache: the next run finds out again
 
 
-def prove(cache: pathlib.Path, source: Any, reason: str | None) -> None:
-    """What the script's own calls showed. reason: why the original is kept; None: it is faster."""
+def prove(cache: pathlib.Path, source: Any, wins: dict[int, float]) -> None:
+    """What the script's own calls have shown of a file: sizes of calls for which it is faster, and how much."""
+    source = pathlib.Path(source)
+    try:
+        entry = json.loads((source.parent / "entry.json").read_text())
+        entry["verdicts"][source.name] = wins
+        _write(source.parent / "entry.json", entry)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+
+
+def lost(source: Any) -> int:
+    """Counts the runs of scripts in which a file was not the faster one."""
     path = pathlib.Path(source).parent / "entry.json"
     try:
         entry = json.loads(path.read_text())
-        entry["proven"] = reason is None
-        if reason is not None:
-            entry["reason"] = reason
-        temporary = path.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps(entry))
-        temporary.replace(path)
-    except (OSError, ValueError):
-        pass
+        entry["lost"] = int(entry.get("lost", 0)) + 1
+        _write(path, entry)
+        return int(entry["lost"])
+    except (OSError, ValueError, TypeError, AttributeError):
+        return 1
+
+
+@contextlib.contextmanager
+def turn(cache: pathlib.Path, key: str, seconds: float) -> typing.Iterator[int]:
+    """One process tunes a module, others that want the same wait for that long. A descriptor that holds the lock: a child that has it keeps the
+    lock, too. -1: another process has it."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        lock = os.open(cache / f"{key}.turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError:
+        raise _core.IoError(f"the cache '{cache}' cannot be written") from None
+    try:
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() >= end:
+                    yield -1
+                    return
+                time.sleep(0.05)
+        yield lock
+    finally:
+        os.close(lock)
 
 
 # ---- samples for a job ---------------------------------------------------------------------------------------------------------------------

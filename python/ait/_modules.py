@@ -350,7 +350,10 @@ class Part:
         bound = self.binder(args, kwargs)
         if bound is None:
             return "the arguments do not fit the signature"
-        leaves, spec = _tree.flatten(bound)
+        try:
+            leaves, spec = _tree.flatten(bound)
+        except Exception as e:  # of the user's own classes
+            return f"an argument cannot be looked into: {type(e).__name__}: {e}"
         strange = _tree.opaque(spec)
         if strange:
             where, cls = strange[0]

@@ -178,9 +178,9 @@ def load_into(pipeline: Any, path: "str | os.PathLike[str]", *, check_weights: b
     """Puts the tuned functions of a file into a fresh pipeline (or module, or function), which is returned. Its own weights may be on the
     device `meta`: calls that were not tuned raise then. check_weights: refuse a pipeline whose weights are in memory and are not those that
     were tuned."""
-    from ._modules import ROOT, Key, Part, find, is_module
+    from ._modules import ROOT, Part, find, is_module
     from ._router import Tuned, route
-    from ._tuning import _resolve, load_runner
+    from ._tuning import _resolve
 
     stored = Stored(path)
     found = find(pipeline)
@@ -199,14 +199,25 @@ def load_into(pipeline: Any, path: "str | os.PathLike[str]", *, check_weights: b
             if here is not None and form.weights is not None and here != form.weights:
                 raise _core.Mismatch(f"the weights of '{name}' are not those that were tuned (hint: load the pipeline's own weights first, or put "
                                      "it on the device meta; check_weights=False takes the file's)")
-            key = Key(form.spec, tuple(_dtype(d) for d in form.dtypes), form.ranks, form.autocast)
-            tuned.append(Tuned(key, form.shape, form.out_spec, load_runner(f), f))
+            tuned.append(load_tuned(f))
         ready.append((part, tuned))
     for part, tuned in ready:
         router = route(part)
         router.folder = stored.folder  # type: ignore[attr-defined]
         router.install(tuned)
     return pipeline
+
+
+def load_tuned(path: "str | os.PathLike[str]") -> Any:
+    """A file of one tuned function, as a router takes it."""
+    from ._modules import Key
+    from ._router import Tuned
+    from ._tuning import runner_of_model
+
+    model = Model(path, returns="torch")
+    form = form_of(model)
+    key = Key(form.spec, tuple(_dtype(d) for d in form.dtypes), form.ranks, form.autocast)
+    return Tuned(key, form.shape, form.out_spec, runner_of_model(model), path)
 
 
 def _dtype(name: str) -> Any:

@@ -1,8 +1,8 @@
 """What stands in the place of a tuned method: it sends each call to the tuned function that fits, or to the original.
 
 Never silently wrong: the original runs, and the reason is counted and logged once, when the call is of a form that was not tuned, the module
-is in training mode, an argument needs gradients, a parameter or buffer was changed or replaced after tuning, a submodule got a hook, or the
-tuned function fails. Parameters that need gradients while grad mode is on (an eval loop without no_grad): the tuned function answers, and a
+is in training mode, an argument needs gradients, a parameter, buffer or attribute was changed or replaced after tuning (`_state.py`), a submodule
+got a hook, or the tuned function fails. Parameters that need gradients while grad mode is on (an eval loop without no_grad): the tuned function answers, and a
 backward pass through its result runs the original again, so that gradients are right.
 
 A router is called by any number of threads. Its table is replaced, never changed.
@@ -16,16 +16,15 @@ import itertools
 import logging
 import operator
 import sys
-import threading
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from . import _tree
-from ._modules import Key, Part, Patch, Runner, foreign_hooks
+from ._modules import Key, Part, Patch, Runner
+from ._state import State, special_mode
 
 log = logging.getLogger("ait")
 MAX_PLANS = 512  # remembered forms of calls; more are looked up each time
 
-_version = operator.attrgetter("_version")
 _needs_grad = operator.attrgetter("requires_grad")
 
 
@@ -68,10 +67,10 @@ class Router:
         self.enabled = True
         self.reasons: collections.Counter[str] = collections.Counter()  # calls of the original, by reason
         self._plans: Dict[Any, Tuple[Tuned, List[int]]] = {}
-        self._lock = threading.Lock()
         self._torch = sys.modules["torch"]
         self._exact = (self._torch.Tensor, self._torch.nn.Parameter)
-        self._state: "_State | None" = None
+        self._state: State | None = None
+        self._special = special_mode()
         self.without_original = any(t.device.type == "meta" for t in itertools.chain(part.module.parameters(), part.module.buffers()))
 
     def install(self, tuned: Sequence[Tuned]) -> None:
@@ -79,7 +78,7 @@ class Router:
         table: Dict[Key, List[Tuned]] = {}
         for t in tuned:
             table.setdefault(t.key, []).append(t)
-        self._state = _State(self.part.module)
+        self._state = State(self.part.module)
         self._plans = {}
         self.table = table
 
@@ -93,7 +92,7 @@ class Router:
 
     # ---- a call ------------------------------------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self.table or not self.enabled or self._torch.compiler.is_compiling():
+        if not self.table or not self.enabled or self._torch.compiler.is_compiling() or self._special():
             return self.original(*args, **kwargs)
         state = self._state
         changed = state.changed() if state is not None else None
@@ -102,8 +101,10 @@ class Router:
         found = self._find(args, kwargs)
         if isinstance(found, str):
             return self._fall_back(found, args, kwargs)
-        tuned, leaves = found
-        grad = False
+        return self._answer(found[0], found[1], args, kwargs)
+
+    def _answer(self, tuned: Tuned, leaves: List[Any], args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        state, grad = self._state, False
         if self._torch.is_grad_enabled():
             if any(map(_needs_grad, leaves)):
                 return self._fall_back("an argument needs gradients", args, kwargs)
@@ -118,14 +119,20 @@ class Router:
         return tuned.build(results)
 
     def _fall_back(self, reason: str, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        with self._lock:
-            self.reasons[reason] += 1
-            first = self.reasons[reason] == 1
+        self.reasons[reason] += 1
         if self.without_original:
             raise RuntimeError(f"'{self.part.name}' has no weights in memory (device meta), and this call was not tuned: {reason}")
-        if first:
+        if self.reasons[reason] == 1:
             log.warning("'%s' runs its original code: %s", self.part.name, reason)
-        return self.original(*args, **kwargs)
+        return self._run_original(args, kwargs)
+
+    def _run_original(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        state = self._state
+        same = state is not None and state.changed() is None
+        result = self.original(*args, **kwargs)
+        if same and state is not None:
+            state.accept_attributes()
+        return result
 
     def _find(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tuple[Tuned, List[Any]] | str:
         """The tuned function and the flat tensors of this call, or why there is none."""
@@ -144,7 +151,9 @@ class Router:
             return self._why_not(key)
         for t in choices:
             if t.accepts(flat):
-                if quick is not None and len(self._plans) < MAX_PLANS:
+                if quick is not None:
+                    if len(self._plans) >= MAX_PLANS:
+                        self._plans = {}
                     where = {id(v): i for i, v in enumerate(leaves)}
                     self._plans[quick] = t, [where[id(v)] for v in flat]
                 return t, flat
@@ -189,50 +198,6 @@ def _show(node: _tree.Spec) -> str:
     return {"t": "a tensor", "n": "a number", "x": "an object"}.get(node[0]) or repr(node[2])
 
 
-class _State:
-    """A module's parameters, buffers and hooks as they were when it was tuned."""
-
-    def __init__(self, module: Any) -> None:
-        torch = sys.modules["torch"]
-        modules = list(module.modules())
-        self.module = module
-        self._containers = [d for m in modules for d in (m._parameters, m._buffers, m._modules)]
-        self._children = [m._modules for m in modules]
-        self._tensors = [t for m in modules for d in (m._parameters, m._buffers) for t in d.values()
-                         if t is not None and t.layout is torch.strided and not t.is_inference()]
-        self.parameters = [t for m in modules for t in m._parameters.values() if t is not None]
-        self._inner = modules[1:]
-        self._hooks = [d for m in modules[1:] for d in (m._forward_hooks, m._forward_pre_hooks)]
-        self._hook_count = sum(map(len, self._hooks))
-        self._data_ptr = torch.Tensor.data_ptr
-        self._ids = self._identities()
-        self._sum = self._versions()
-        self._gone: str | None = None
-        self._training = module.training
-
-    def _identities(self) -> List[int]:
-        return list(map(id, itertools.chain.from_iterable(map(dict.values, self._containers))))
-
-    def _versions(self) -> Tuple[int, int]:
-        return sum(map(_version, self._tensors)), sum(map(self._data_ptr, self._tensors))
-
-    def changed(self) -> str | None:
-        """Why what was tuned does not stand for the module any more; None when it does."""
-        if self._gone:
-            return self._gone
-        if self.module.training != self._training:
-            return f"the module is in {'training' if self.module.training else 'evaluation'} mode"
-        if self._versions() != self._sum or self._identities() != self._ids:
-            self._gone = "its parameters or buffers were changed after tuning (tune it again)"
-            return self._gone
-        count = sum(map(len, self._hooks))
-        if count != self._hook_count:
-            if any(map(foreign_hooks, self._inner)):
-                return "a submodule has a forward hook, which a tuned call would not run"
-            self._hook_count = count
-        return None
-
-
 # ---- gradients -------------------------------------------------------------------------------------------------------------------------
 @functools.lru_cache(maxsize=None)
 def _recompute() -> Any:
@@ -242,30 +207,44 @@ def _recompute() -> Any:
         """Results of a tuned function that know their gradients: backward runs the original code."""
 
         @staticmethod
-        def forward(ctx: Any, anchor: Any, original: Any, *results: Any) -> Any:
-            ctx.original = original
+        def forward(ctx: Any, again: Any, count: int, *tensors: Any) -> Any:
+            results, ctx.parameters = tensors[:count], tensors[count:]
+            ctx.again = again
+            ctx.versions = [p._version for p in ctx.parameters]
             ctx.set_materialize_grads(False)
             ctx.mark_non_differentiable(*[r for r in results if not r.is_floating_point() and not r.is_complex()])
             return tuple(r.detach() for r in results)
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
+            if [p._version for p in ctx.parameters] != ctx.versions:
+                raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation: a parameter of a "
+                                   "module that ait tuned")
+            higher = torch.is_grad_enabled()  # backward(create_graph=True)
             with torch.enable_grad():
-                again = [t for t in _tree.flatten(ctx.original())[0] if _tree.is_tensor(t)]
-            pairs = [(t, g) for t, g in zip(again, grads) if g is not None and t.requires_grad]
-            if pairs:
-                torch.autograd.backward([t for t, _ in pairs], [g for _, g in pairs])
-            return (None,) * (2 + len(grads))
+                results = [t for t in _tree.flatten(ctx.again())[0] if _tree.is_tensor(t)]
+                pairs = [(t, g) for t, g in zip(results, grads) if g is not None and t.requires_grad]
+                found = torch.autograd.grad([t for t, _ in pairs], ctx.parameters, [g for _, g in pairs], create_graph=higher,
+                                            allow_unused=True) if pairs else (None,) * len(ctx.parameters)
+            return (None, None, *(None,) * len(grads), *found)
 
     return Recompute
 
 
 def _with_gradients(router: Router, results: Sequence[Any], args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> List[Any]:
     assert router._state is not None
-    anchor = next(p for p in router._state.parameters if p.requires_grad)
+    parameters = [p for p in router._state.parameters if p.requires_grad]
     tensors = [i for i, r in enumerate(results) if _tree.is_tensor(r)]
-    original = functools.partial(router.original, *args, **kwargs)
-    marked = _recompute().apply(anchor, original, *[results[i] for i in tensors])
+    given = [t for t in _tree.flatten((args, dict(kwargs)))[0] if not t.is_inference()]
+    versions = [t._version for t in given]
+
+    def again() -> Any:
+        if [t._version for t in given] != versions:
+            raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation: an argument of a "
+                               "module that ait tuned")
+        return router.original(*args, **kwargs)
+
+    marked = _recompute().apply(again, len(tensors), *[results[i] for i in tensors], *parameters)
     out = list(results)
     for i, r in zip(tensors, marked):
         out[i] = r

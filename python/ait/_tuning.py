@@ -172,7 +172,7 @@ class _Tuning:
             report.programs.append(result[0])
             if result[1] is not None:
                 tuned.append(result[1])
-            program.exported = None  # its weights are the module's, its graph is in the file
+            program.exported = program.twin = None  # its weights are the module's, its graph is in the file
         if tuned:
             target = route(part)
             target.folder = self.folder  # type: ignore[attr-defined]
@@ -236,7 +236,7 @@ class _Tuning:
     def _wrong(self, program: Program, runner: Runner) -> str | None:
         """The tuner has compared every output with the oracle; this is about the way from the module's arguments to its result."""
         for sample in program.samples:
-            leaves, spec = _export._reference(program.part, program.key, sample)
+            leaves, spec = _export._reference(program.twin or program.part, program.key, sample)
             want = _export._numbers(program.out_spec, spec, leaves)
             problem = _export.same(runner([t.clone() for t in sample]), want, 5e-3)
             if problem:
@@ -248,10 +248,19 @@ def load_runner(path: "str | os.PathLike[str]") -> Runner:
     """A tuned file as a function from flat tensors to flat leaves."""
     from .model import Model
 
-    model = Model(path, returns="torch")
+    return runner_of_model(Model(path, returns="torch"))
+
+
+def runner_of_model(model: Any) -> Runner:
+    """A loaded model as one."""
     if len(model.outputs) == 1:
-        return lambda leaves: [model(*leaves)]
-    return lambda leaves: list(model(*leaves))
+        def run(leaves: Sequence[Any]) -> List[Any]:
+            return [model(*leaves)]
+    else:
+        def run(leaves: Sequence[Any]) -> List[Any]:
+            return list(model(*leaves))
+    run.backend = model.backend  # type: ignore[attr-defined]
+    return run
 
 
 def tune(pipeline: Any, data: Any, *, strategy: Any = None, strategies: Mapping[str, Any] | None = None,

@@ -151,6 +151,7 @@ int core_path_text(PyObject *path, PyObject *held, const char **out);
 int core_add_data(PyObject *module);
 #ifndef AIT_PYTHON_RT
 int core_add_tools(PyObject *module);
+int core_add_watch(PyObject *module);
 #endif
 
 #endif

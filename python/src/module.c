@@ -15,7 +15,7 @@ PyMODINIT_FUNC PyInit__core(void) {
   if (!module) return NULL;
   if (core_add_errors(module) || core_add_tensor(module) || core_add_model(module) || core_add_session(module) || core_add_data(module) ||
 #ifndef AIT_PYTHON_RT
-      core_add_tools(module) || core_add_guests(module) ||
+      core_add_tools(module) || core_add_watch(module) || core_add_guests(module) ||
 #endif
       PyModule_AddStringConstant(module, "__version__", ait_version())) {
     Py_DECREF(module);
