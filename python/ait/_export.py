@@ -209,6 +209,16 @@ def _attempts(part: Part, key: Key, names: Sequence[str], tensors: Sequence[Any]
             return _trace(part, key, names, tensors, _torch_dims((), names, "static"), strict)
         except Exception as e:  # torch raises many kinds
             raise ExportError(explain(e)) from e
+    images = any(axis >= 2 and tensors[i].dim() >= 4 for g in groups for i, axis in g.axes) and not any(g.given for g in groups)
+    if images:  # heights and widths are multiples of something: what names would say fails after a whole export, which may take half a minute
+        try:
+            result = _trace(part, key, names, tensors, _torch_dims(groups, names, "auto"), strict)
+            shape = _shape_of(result[0])
+            if all(isinstance(shape[i][axis], str) for g in groups for i, axis in g.axes):
+                return result
+        except Exception as e:  # the other ways say why
+            if explain(e).code not in ("shapes", "export", "data-dependent"):
+                raise ExportError(explain(e)) from e
     dims = _torch_dims(groups, names, "named")
     error: BaseException
     for _ in range(2):  # each costs an export; Dim.AUTO finds what one suggestion does not say

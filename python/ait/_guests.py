@@ -175,6 +175,15 @@ class TorchAO(TorchCompile):
         return module
 
 
+_GPU = "cuda"
+
+
+def _to_gpu(v: Any) -> Any:
+    import torch
+
+    return v.to(_GPU) if isinstance(v, torch.Tensor) else v
+
+
 class TorchTensorRT(backend.Backend):
     name = "torch-tensorrt"
     summary = "Torch-TensorRT's dynamo front end on an NVIDIA GPU; results come back to the CPU"
@@ -191,16 +200,17 @@ class TorchTensorRT(backend.Backend):
         import torch_tensorrt
         from torch.export.passes import move_to_device_pass
 
-        def to_gpu(v: Any) -> Any:
-            return v.cuda() if isinstance(v, torch.Tensor) else v
-
-        inputs = [to_gpu(v) for v in samples[0]]
-        moved = move_to_device_pass(program, "cuda:0")
-        compiled = torch_tensorrt.dynamo.compile(moved, arg_inputs=inputs, require_full_compilation=False, truncate_double=False)
+        inputs = [_to_gpu(v) for v in samples[0]]
+        args, kwargs = tuple(inputs), {}
+        if program.call_spec.in_spec is not None:  # an argument may be given by name, or lie in a structure
+            args, kwargs = torch.utils._pytree.tree_unflatten(inputs, program.call_spec.in_spec)
+        moved = move_to_device_pass(program, f"{_GPU}:0" if _GPU == "cuda" else _GPU)
+        compiled = torch_tensorrt.dynamo.compile(moved, arg_inputs=tuple(args), kwarg_inputs=dict(kwargs), require_full_compilation=False,
+                                                 truncate_double=False)
         run: Any = backend.flat(program, compiled)
 
         def call(*values: Any) -> Any:
-            return run(*(to_gpu(v) for v in values))
+            return run(*(_to_gpu(v) for v in values))
 
         self.run = call
 
@@ -208,6 +218,11 @@ class TorchTensorRT(backend.Backend):
         import torch
 
         return [r.cpu() if isinstance(r, torch.Tensor) else r for r in torch.utils._pytree.tree_leaves(self.run(*inputs))]
+
+
+# trt.nptype knows no bfloat16 and no float8.
+_TRT_DTYPES = {"FLOAT": "float32", "HALF": "float16", "BF16": "bfloat16", "INT8": "int8", "INT32": "int32", "INT64": "int64", "BOOL": "bool",
+               "UINT8": "uint8", "FP8": "float8_e4m3fn"}
 
 
 class TensorRT(backend.Backend):
@@ -235,36 +250,56 @@ class TensorRT(backend.Backend):
         network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
         parser = trt.OnnxParser(network, logger)
         if not parser.parse(model):
-            raise _core.Unsupported(f"TensorRT does not take the model: {parser.get_error(0).desc()}")
+            reason = parser.get_error(0).desc() if parser.num_errors else "no reason given"
+            raise _core.Unsupported(f"TensorRT does not take the model: {reason}")
         config = builder.create_builder_config()
-        profile = builder.create_optimization_profile()
-        given = [v for v in samples[0] if isinstance(v, torch.Tensor)]
-        for i, v in enumerate(given):
-            sizes = tuple(network.get_input(i).shape)
-            least = tuple(1 if declared < 0 else n for declared, n in zip(sizes, v.shape))
-            most = tuple(4 * n if declared < 0 else n for declared, n in zip(sizes, v.shape))
-            profile.set_shape(network.get_input(i).name, least, tuple(v.shape), most)
-        config.add_optimization_profile(profile)
+        config.add_optimization_profile(self._profile(builder, network, samples))
         plan = builder.build_serialized_network(network, config)
         if plan is None:
             raise _core.Unsupported("TensorRT builds no engine for the model")
-        self.engine = trt.Runtime(logger).deserialize_cuda_engine(plan)
+        self.runtime = trt.Runtime(logger)  # must outlive its engine
+        self.engine = self.runtime.deserialize_cuda_engine(plan)
+        if self.engine is None:
+            raise _core.Unsupported("TensorRT does not load the engine that it built")
         self.context = self.engine.create_execution_context()
-        self.names = [self.engine.get_tensor_name(i) for i in range(self.engine.num_io_tensors)]
-        self.is_input = [self.engine.get_tensor_mode(n) == trt.TensorIOMode.INPUT for n in self.names]
-        self.dtypes = {n: getattr(torch, trt.nptype(self.engine.get_tensor_dtype(n)).__name__.replace("bool_", "bool")) for n in self.names}
+        names = [self.engine.get_tensor_name(i) for i in range(self.engine.num_io_tensors)]
+        self.inputs = [n for n in names if self.engine.get_tensor_mode(n) == trt.TensorIOMode.INPUT]
+        self.outputs = [n for n in names if n not in self.inputs]
+        self.dtypes = {n: getattr(torch, _TRT_DTYPES[self.engine.get_tensor_dtype(n).name]) for n in names}
+
+    @staticmethod
+    def _profile(builder: Any, network: Any, samples: list[tuple[Any, ...]]) -> Any:
+        """Sizes from 1 to four times the largest that was seen, best at those of the first call."""
+        import torch
+
+        profile = builder.create_optimization_profile()
+        given = [[v for v in sample if isinstance(v, torch.Tensor)] for sample in samples]
+        if network.num_inputs != len(given[0]):
+            raise _core.Unsupported(f"TensorRT's network has {network.num_inputs} inputs, the model {len(given[0])} tensors")
+        for i, v in enumerate(given[0]):
+            port = network.get_input(i)
+            sizes = tuple(port.shape)
+            largest = [max(sample[i].shape[d] for sample in given) for d in range(v.dim())]
+            least = tuple(1 if declared < 0 else n for declared, n in zip(sizes, v.shape))
+            most = tuple(4 * n if declared < 0 else n for declared, n in zip(sizes, largest))
+            profile.set_shape(port.name, least, tuple(v.shape), most)  # raises ValueError for sizes that it does not take
+        return profile
 
     def __call__(self, *inputs: Any) -> Any:
         import torch
 
         stream = torch.cuda.current_stream()
-        given = [v.cuda().contiguous() for v in inputs if isinstance(v, torch.Tensor)]
-        for name, v in zip((n for n, i in zip(self.names, self.is_input) if i), given):
-            self.context.set_input_shape(name, tuple(v.shape))
+        given = [_to_gpu(v).contiguous() for v in inputs if isinstance(v, torch.Tensor)]
+        for name, v in zip(self.inputs, given):
+            if not self.context.set_input_shape(name, tuple(v.shape)):
+                raise _core.Unsupported(f"sizes {tuple(v.shape)} of '{name}' are outside those that the engine was built for")
             self.context.set_tensor_address(name, v.data_ptr())
         results = []
-        for name in (n for n, i in zip(self.names, self.is_input) if not i):
-            results.append(torch.empty(tuple(self.context.get_tensor_shape(name)), dtype=self.dtypes[name], device="cuda"))
+        for name in self.outputs:
+            sizes = tuple(self.context.get_tensor_shape(name))
+            if any(n < 0 for n in sizes):
+                raise _core.Unsupported(f"the sizes of '{name}' depend on data")
+            results.append(torch.empty(sizes, dtype=self.dtypes[name], device=_GPU))
             self.context.set_tensor_address(name, results[-1].data_ptr())
         if not self.context.execute_async_v3(stream.cuda_stream):
             raise RuntimeError("TensorRT's run failed")

@@ -20,6 +20,8 @@ from ._tune_report import PartReport, TuneReport
 
 MAX_SIGNATURES = 8  # forms of calls of one part that are tuned; more are left to the original
 LEAST_SECONDS = 2.0  # of budget for one program
+COMPILING = ("torch-compile", "aotinductor", "torchao")  # Inductor calls a C++ compiler for a minute or more
+COMPILING_SECONDS = 120.0  # of budget for one program from which they compete without being named
 
 
 # ---- wrap ------------------------------------------------------------------------------------------------------------------------------
@@ -224,8 +226,10 @@ class _Tuning:
         o = self.options
         source = path.with_suffix(".pt2")
         program.save(source)
+        backends = strategy.backends if strategy.backends is not None else o.backends
+        if backends is None:
+            backends = _default_backends(seconds)
         try:
-            backends = strategy.backends if strategy.backends is not None else o.backends
             report = tune_file(source, path, [tuple(s) for s in program.samples], strategy=strategy.text, backends=backends, threads=o.threads,
                                budget=max(LEAST_SECONDS, seconds), tolerance=o.tolerance, progress=o.progress, call=program.call_json(),
                                **o.rest)
@@ -242,6 +246,16 @@ class _Tuning:
             if problem:
                 return problem
         return None
+
+
+def _default_backends(seconds: float) -> List[str] | None:
+    """None: all. Else all but those that would take longer than there is time for; the reference is the last resort, as without a list."""
+    from .files import backends
+
+    if seconds >= COMPILING_SECONDS:
+        return None
+    names = [b["name"] for b in backends() if b["name"] not in ("null", "eager", "reference", *COMPILING)]
+    return [*names, "reference"]
 
 
 def load_runner(path: "str | os.PathLike[str]") -> Runner:
@@ -275,7 +289,8 @@ def tune(pipeline: Any, data: Any, *, strategy: Any = None, strategies: Mapping[
     repeated to these, so that the batch is known to change. What was chosen with `ait.wrap` is tuned; where nothing was, the outermost modules
     that can be exported are, as far as they take min_share of the time. A module that cannot be exported leaves its children.
     dynamic_shapes: {module name: {argument: {axis: ait.Dim(...)}}}, or without the name for a single module, where samples do not show it.
-    backends: names in order of preference. budget: seconds for all parts together; dry_run: nothing is tuned, the report says what would be.
+    backends: names in order of preference; without them all that are here, those that compile by Inductor from 120 s for one function on.
+    budget: seconds for all parts together; dry_run: nothing is tuned, the report says what would be.
     metric(outputs, samples): the user's own figure, taken before and after; where it falls by more than metric_drop, nothing stays tuned.
     even_if_slower: also what the module itself runs as fast, for a file that must stand alone. progress: as in `ait.tune_file`.
     Everything else goes to `ait.tune_file`. The original runs wherever the tuned function does not take a call: `report` and the log say so."""

@@ -112,7 +112,7 @@ def main():
     parser.add_argument("--zoo", required=True, help="folder with make.py and zoo.py")
     parser.add_argument("--budget", type=float, default=3.0)
     parser.add_argument("--bench", action="store_true", help="the full-size entries, too")
-    parser.add_argument("--backends", default="native")
+    parser.add_argument("--backends", default="native", help="names with commas; all: those that ait.tune asks when nothing is said")
     a = parser.parse_args()
     sys.path.insert(0, a.zoo)
     import make  # noqa: F401  fills the recipes
@@ -129,7 +129,7 @@ def main():
         calls = [zoo.base_inputs(model, k) for k in range(len(model.cases))]
         with tempfile.TemporaryDirectory() as folder:
             try:
-                result = roundtrip(model.net, calls, not model.positional, folder, a.budget, backends=a.backends.split(","))
+                result = roundtrip(model.net, calls, not model.positional, folder, a.budget, backends=None if a.backends == "all" else a.backends.split(","))
             except Exception as e:
                 traceback.print_exc()
                 result = dict(status="failed", why=f"{type(e).__name__}: {e}")

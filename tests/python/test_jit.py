@@ -51,7 +51,7 @@ def test_scripts_as_they_are(script, tmp_path):
         pytest.importorskip("transformers")
     plain, _ = run(script, tmp_path / "0.npz", tmp_path, "0", 1)
     assert not (tmp_path / "jit").exists()
-    first, text = run(script, tmp_path / "1.npz", tmp_path, "1", 30)
+    first, text = run(script, tmp_path / "1.npz", tmp_path, "1", 30 if SLOW else 6)
     found = entries(tmp_path)
     assert any(e["files"] for e in found), text  # something was tuned
     second, _ = run(script, tmp_path / "2.npz", tmp_path, "1", 1e-3)  # no budget: only what the cache has
@@ -75,7 +75,7 @@ class Mlp(nn.Module):
 
 
 def start(tmp_path, **options):
-    jit.enable(**{"budget": 20, "backends": ["native"], "cache": tmp_path / "cache", **options})
+    jit.enable(**{"budget": 5, "backends": ["native"], "cache": tmp_path / "cache", **options})
 
 
 def state(module):
@@ -95,7 +95,7 @@ def cached(tmp_path_factory):
     module, x = Mlp().eval(), torch.randn(8, 256)
     with pytest.MonkeyPatch.context() as patch:
         as_if_fast(patch)
-        jit.enable(budget=20, backends=["native"], cache=folder, calls=2)
+        jit.enable(budget=5, backends=["native"], cache=folder, calls=2)
         with torch.no_grad():
             for _ in range(12):
                 module(x)
