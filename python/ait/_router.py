@@ -16,6 +16,7 @@ import itertools
 import logging
 import operator
 import sys
+import types
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from . import _tree
@@ -62,6 +63,9 @@ class Router:
         self.patch: Patch | None = None
         self.__self__ = part.module
         self.__func__ = getattr(previous, "__func__", previous)
+        for name in ("__code__", "__globals__", "__defaults__", "__kwdefaults__", "__closure__"):  # torch.jit.script and torch.export read them
+            if hasattr(self.__func__, name):
+                setattr(self, name, getattr(self.__func__, name))
         self.ait_original = previous
         self.table: Dict[Key, List[Tuned]] = {}
         self.enabled = True
@@ -81,6 +85,10 @@ class Router:
         self._state = State(self.part.module)
         self._plans = {}
         self.table = table
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return types.MethodType  # for inspect, by which torch.jit.script and others find the source of a method
 
     @property
     def tuned_calls(self) -> int:

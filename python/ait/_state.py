@@ -6,16 +6,19 @@ import functools
 import itertools
 import operator
 import sys
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List
 
 from . import _core
 from ._modules import foreign_hooks
 
-_version = operator.attrgetter("_version")
 _MISSING = object()
 _PLAIN = (bool, int, float, str, bytes, tuple, type(None))
 PIECES, PIECE_BYTES = 4, 16  # of a tensor's memory that are looked at in each call; smaller tensors are looked at whole
 _WEIGHTS = ("_parameters", "_buffers", "_modules")
+_STANDARD = frozenset(("_backward_pre_hooks", "_backward_hooks", "_is_full_backward_hook", "_forward_hooks", "_forward_hooks_with_kwargs",
+                       "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",
+                       "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_non_persistent_buffers_set"))
+_CHANGED = "its parameters or buffers were changed after tuning (tune it again)"
 
 
 @functools.lru_cache(maxsize=None)
@@ -56,86 +59,80 @@ class State:
         torch = sys.modules["torch"]
         self.module = module
         self._modules = list(module.modules())
-        self._dicts: List[Dict[Any, Any]] = [d for m in self._modules for d in (vars(m), m._parameters, m._buffers, m._modules)]
+        self._dicts: List[Dict[str, Any]] = [vars(m) for m in self._modules]
+        self._containers: List[Dict[str, Any]] = [d for m in self._modules for d in (m._parameters, m._buffers, m._modules)]
         self._hooks: List[Any] = [d for m in self._modules[1:] for d in (m._forward_hooks, m._forward_pre_hooks)]
         self.parameters = list({id(t): t for m in self._modules for t in m._parameters.values() if t is not None}.values())
         tensors = self.parameters + [t for m in self._modules for t in m._buffers.values() if t is not None]
-        strided = [t for t in tensors if t.layout is torch.strided and type(t) in (torch.Tensor, torch.nn.Parameter)]
-        self._versioned = [t for t in strided if not t.is_inference()]
-        self._located = strided
-        self._data_ptr = torch.Tensor.data_ptr
+        self._located = [t for t in tensors if t.layout is torch.strided and type(t) in (torch.Tensor, torch.nn.Parameter)]
+        self._versioned = [t for t in self._located if not t.is_inference()]
         self._default_dtype, self._get_default_dtype = torch.get_default_dtype(), torch.get_default_dtype
         self._gone: str | None = None
-        self._spans = b"".join(_pieces(t) for t in strided if t.device.type == "cpu")
+        self._values = [v for d in self._containers for v in d.values()]
+        self._numbers = _core.tensor_numbers(self._versioned, self._located)
+        self._spans = b"".join(_pieces(t) for t in self._located if t.device.type == "cpu")
         self._sum = _core.memory_sum(self._spans)
-        self._numbers = self._versions()
         self._snapshot()
 
-    def _versions(self) -> Tuple[int, int]:
-        return sum(map(_version, self._versioned)), sum(map(self._data_ptr, self._located))
-
     def _snapshot(self) -> None:
-        self._keys = [tuple(d) for d in self._dicts]
-        self._values = [v for d in self._dicts for v in d.values()]
+        """Of the attributes: those that torch gives every module have no meaning of their own, or are looked at in other ways."""
+        self._before = [dict(d) for d in self._dicts]
+        self._names = [(len(d), *itertools.chain.from_iterable((k, v) for k, v in d.items() if k not in _STANDARD)) for d in self._dicts]
         self._hook_count = sum(map(len, self._hooks))
+        self._what = (self._versioned, self._located, *self._numbers, self._dicts, self._names, self._containers, self._values, self._hooks,
+                      self._hook_count, self._spans, self._sum)
 
     def changed(self) -> str | None:
         """Why what was tuned does not stand for the module now; None when it does."""
         if self._gone:
             return self._gone
-        if self._versions() != self._numbers:
-            return self._for_good("its parameters or buffers were changed after tuning (tune it again)")
-        what = _core.unchanged(self._dicts, self._values, self._hooks, self._hook_count, self._spans, self._sum)
+        what = _core.unchanged(*self._what)
         if what == 0:
             return None if self._get_default_dtype() is self._default_dtype else "the default dtype is another one than when it was tuned"
         if what == 3:
-            return self._for_good("its parameters or buffers were changed after tuning (tune it again)")
+            self._gone = _CHANGED
+            return self._gone
         return self._what_changed()
 
-    def _for_good(self, reason: str) -> str:
-        self._gone = reason
-        return reason
-
     def _what_changed(self) -> str | None:
-        values = iter(self._values)
-        for i, (now, keys) in enumerate(zip(self._dicts, self._keys)):
-            before = dict(zip(keys, values))
+        if not self._same_weights():
+            return _CHANGED
+        for i, (now, before) in enumerate(zip(self._dicts, self._before)):
             for k in before.keys() | now.keys():
                 a, b = before.get(k, _MISSING), now.get(k, _MISSING)
-                if a is b or (i % 4 == 0 and _equal(a, b)):
+                if a is b or _equal(a, b) or k.startswith("__"):  # __overloads__: a mark of torch.jit.script
                     continue
-                if i % 4 or k in _WEIGHTS:
-                    return "its parameters or buffers were changed after tuning (tune it again)"
                 if i == 0 and hasattr(a, "ait_original"):
                     continue  # what was put over the tuned function calls it
+                if k in _WEIGHTS:
+                    return _CHANGED
                 if k == "training":
                     whose = "the module" if i == 0 else f"its submodule '{self._name(i)}'"
                     return f"{whose} is in {'training' if b else 'evaluation'} mode"
-                return f"the attribute '{k}' of a {type(self._modules[i // 4]).__name__} was changed after tuning (tune it again)"
+                return f"the attribute '{k}' of a {type(self._modules[i]).__name__} was changed after tuning (tune it again)"
         if any(map(foreign_hooks, self._modules[1:])):
             return "a submodule has a forward hook, which a tuned call would not run"
         self._snapshot()
         return None
 
+    def _same_weights(self) -> bool:
+        now = [v for d in self._containers for v in d.values()]
+        return len(now) == len(self._values) and all(map(operator.is_, now, self._values))
+
     def _name(self, i: int) -> str:
-        return next((n for n, m in self.module.named_modules() if m is self._modules[i // 4]), "")
+        return next((n for n, m in self.module.named_modules() if m is self._modules[i]), "")
 
     def accept_attributes(self) -> None:
         """The module's own code has run: what it has set (caches, marks of its library) is no change from outside."""
-        if _core.unchanged(self._dicts, self._values, self._hooks, self._hook_count, b"", _EMPTY) == 0:
+        if _core.unchanged(*self._what) not in (1, 2):
             return
-        values = iter(self._values)
-        for i, (now, keys) in enumerate(zip(self._dicts, self._keys)):
-            before = dict(zip(keys, values))
-            for k in before.keys() | now.keys():
-                a, b = before.get(k, _MISSING), now.get(k, _MISSING)
-                if a is not b and (i % 4 or k in _WEIGHTS or k == "training"):
-                    return
+        if not self._same_weights():
+            return
+        for now, before in zip(self._dicts, self._before):
+            if any(now.get(k) is not before.get(k) for k in (*_WEIGHTS, "training")):
+                return
         if not any(map(foreign_hooks, self._modules[1:])):
             self._snapshot()
-
-
-_EMPTY = _core.memory_sum(b"")
 
 
 def _equal(a: Any, b: Any) -> bool:

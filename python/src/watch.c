@@ -33,10 +33,9 @@ static PyObject *memory_sum(PyObject *module, PyObject *spans) {
 /* 1: the values of all dicts, in order, are those objects; 0: not; -1: an exception. */
 static int values_same(PyObject *dicts, PyObject *values) {
   Py_ssize_t count = PyList_Size(values), seen = 0, number = PyList_Size(dicts);
-  if (count < 0 || number < 0) return -1;
   for (Py_ssize_t i = 0; i < number; ++i) {
     PyObject *dict = PyList_GetItem(dicts, i), *value;
-    if (!PyDict_Check(dict)) return PyErr_SetString(PyExc_TypeError, "dicts must hold dicts"), -1;
+    if (!PyDict_Check(dict)) return PyErr_SetString(PyExc_TypeError, "containers must hold dicts"), -1;
     Py_ssize_t at = 0;
     while (PyDict_Next(dict, &at, NULL, &value))
       if (seen >= count || PyList_GetItem(values, seen++) != value) return 0;
@@ -44,16 +43,66 @@ static int values_same(PyObject *dicts, PyObject *values) {
   return seen == count;
 }
 
+/* The same for some keys of each dict, and for how many keys it has: names are tuples (size, key, value, key, value ...). */
+static int attributes_same(PyObject *dicts, PyObject *names) {
+  Py_ssize_t number = PyList_Size(dicts);
+  if (number != PyList_Size(names)) return PyErr_SetString(PyExc_TypeError, "a tuple of names for each dict"), -1;
+  for (Py_ssize_t i = 0; i < number; ++i) {
+    PyObject *dict = PyList_GetItem(dicts, i), *row = PyList_GetItem(names, i);
+    Py_ssize_t count = PyTuple_Size(row);
+    if (count < 1 || !PyDict_Check(dict)) return PyErr_Occurred() ? -1 : (PyErr_SetString(PyExc_TypeError, "dicts and tuples"), -1);
+    if (PyDict_Size(dict) != PyLong_AsSsize_t(PyTuple_GetItem(row, 0))) return 0;
+    for (Py_ssize_t k = 1; k + 1 < count; k += 2)
+      if (PyDict_GetItemWithError(dict, PyTuple_GetItem(row, k)) != PyTuple_GetItem(row, k + 1)) return PyErr_Occurred() ? -1 : 0;
+  }
+  return 1;
+}
+
+/* The sum of an integer attribute, or of a method's integer results, of all objects. -1 with an exception. */
+static int sum_up(PyObject *objects, PyObject *name, bool call, unsigned long long *sum) {
+  *sum = 0;
+  for (Py_ssize_t i = 0, n = PyList_Size(objects); i < n; ++i) {
+    PyObject *object = PyList_GetItem(objects, i);
+    PyObject *number = call ? PyObject_CallMethodObjArgs(object, name, NULL) : PyObject_GetAttr(object, name);
+    if (!number) return -1;
+    *sum += PyLong_AsUnsignedLongLongMask(number);
+    Py_DECREF(number);
+    if (PyErr_Occurred()) return -1;
+  }
+  return 0;
+}
+
+/* Sums of the versions of some tensors and of the addresses of others. */
+static int numbers_of(PyObject *versioned, PyObject *located, unsigned long long *versions, unsigned long long *addresses) {
+  static PyObject *version, *data_ptr; /* guarded by the GIL */
+  if (!version && !(version = PyUnicode_InternFromString("_version"))) return -1;
+  if (!data_ptr && !(data_ptr = PyUnicode_InternFromString("data_ptr"))) return -1;
+  return sum_up(versioned, version, false, versions) || sum_up(located, data_ptr, true, addresses) ? -1 : 0;
+}
+
+static PyObject *tensor_numbers(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *versioned, *located;
+  unsigned long long versions, addresses;
+  if (!PyArg_ParseTuple(args, "O!O!:tensor_numbers", &PyList_Type, &versioned, &PyList_Type, &located)) return NULL;
+  if (numbers_of(versioned, located, &versions, &addresses)) return NULL;
+  return Py_BuildValue("KK", versions, addresses);
+}
+
 static PyObject *unchanged(PyObject *module, PyObject *args) {
   (void)module;
-  PyObject *dicts, *values, *hooks;
+  PyObject *versioned, *located, *dicts, *names, *containers, *values, *hooks;
   Py_ssize_t hook_count, bytes, found = 0;
   const char *spans;
-  unsigned long long sum;
-  if (!PyArg_ParseTuple(args, "O!O!O!ny#K:unchanged", &PyList_Type, &dicts, &PyList_Type, &values, &PyList_Type, &hooks, &hook_count, &spans, &bytes,
-                        &sum))
+  unsigned long long sum, versions, addresses, versions_now, addresses_now;
+  if (!PyArg_ParseTuple(args, "O!O!KKO!O!O!O!O!ny#K:unchanged", &PyList_Type, &versioned, &PyList_Type, &located, &versions, &addresses, &PyList_Type,
+                        &dicts, &PyList_Type, &names, &PyList_Type, &containers, &PyList_Type, &values, &PyList_Type, &hooks, &hook_count, &spans,
+                        &bytes, &sum))
     return NULL;
-  int same = values_same(dicts, values);
+  if (numbers_of(versioned, located, &versions_now, &addresses_now)) return NULL;
+  if (versions_now != versions || addresses_now != addresses) return PyLong_FromLong(MEMORY);
+  int same = values_same(containers, values);
+  if (same > 0) same = attributes_same(dicts, names);
   if (same < 0) return NULL;
   if (!same) return PyLong_FromLong(VALUES);
   for (Py_ssize_t i = 0, n = PyList_Size(hooks); i < n; ++i) {
@@ -67,7 +116,10 @@ static PyObject *unchanged(PyObject *module, PyObject *args) {
 
 static PyMethodDef functions[] = {
     {"memory_sum", memory_sum, METH_O, "memory_sum(spans) -> checksum of (address, bytes) pairs, 64-bit numbers in native order"},
-    {"unchanged", unchanged, METH_VARARGS, "unchanged(dicts, values, hooks, hook_count, spans, sum) -> 0, or 1: values, 2: hooks, 3: memory"},
+    {"tensor_numbers", tensor_numbers, METH_VARARGS, "tensor_numbers(versioned, located) -> (sum of versions, sum of addresses)"},
+    {"unchanged", unchanged, METH_VARARGS,
+     "unchanged(versioned, located, versions, addresses, dicts, names, containers, values, hooks, hook_count, spans, sum) -> 0: nothing has changed; "
+     "1: values; 2: hooks; 3: tensors"},
     {0},
 };
 
