@@ -56,6 +56,12 @@ python: setup-all build
 	.venv/bin/python -m pytest -q tests/python --ignore tests/python/test_python_backends.py
 	.venv/bin/python -m pytest -q tests/python/test_python_backends.py # its backends, bad ones among them, would join all contests of the process
 
+# What `make python` leaves out for its time: the other scripts under the JIT, spawned workers, backends that compile by Inductor.
+python-slow: setup-all build
+	cmake --build --preset release --target ait_python -j $(JOBS)
+	AIT_SLOW_TESTS=1 .venv/bin/python -m pytest -q tests/python/test_jit.py tests/python/test_jit_habits.py -k "scripts or ways_to_start"
+	AIT_SLOW_TESTS=1 .venv/bin/python -m pytest -q tests/python/test_python_backends.py -k torchs_own
+
 # Every kind of language model that the sweep knows: exported by transformers, deployed, compared; writes docs/models.md.
 llm-models: setup-all build
 	.venv/bin/python tests/llm/make.py sweep build/release/bin/ait build/llm -o docs/models.md

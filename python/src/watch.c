@@ -95,9 +95,9 @@ static PyObject *unchanged(PyObject *module, PyObject *args) {
   Py_ssize_t hook_count, bytes, found = 0;
   const char *spans;
   unsigned long long sum, versions, addresses, versions_now, addresses_now;
-  if (!PyArg_ParseTuple(args, "O!O!KKO!O!O!O!O!ny#K:unchanged", &PyList_Type, &versioned, &PyList_Type, &located, &versions, &addresses, &PyList_Type,
-                        &dicts, &PyList_Type, &names, &PyList_Type, &containers, &PyList_Type, &values, &PyList_Type, &hooks, &hook_count, &spans,
-                        &bytes, &sum))
+  if (!PyArg_ParseTuple(args, "O!O!KKO!O!O!O!O!ny#K:unchanged", &PyList_Type, &versioned, &PyList_Type, &located, &versions, &addresses,
+                        &PyList_Type, &dicts, &PyList_Type, &names, &PyList_Type, &containers, &PyList_Type, &values, &PyList_Type, &hooks,
+                        &hook_count, &spans, &bytes, &sum))
     return NULL;
   if (numbers_of(versioned, located, &versions_now, &addresses_now)) return NULL;
   if (versions_now != versions || addresses_now != addresses) return PyLong_FromLong(MEMORY);
@@ -118,7 +118,8 @@ static PyMethodDef functions[] = {
     {"memory_sum", memory_sum, METH_O, "memory_sum(spans) -> checksum of (address, bytes) pairs, 64-bit numbers in native order"},
     {"tensor_numbers", tensor_numbers, METH_VARARGS, "tensor_numbers(versioned, located) -> (sum of versions, sum of addresses)"},
     {"unchanged", unchanged, METH_VARARGS,
-     "unchanged(versioned, located, versions, addresses, dicts, names, containers, values, hooks, hook_count, spans, sum) -> 0: nothing has changed; "
+     "unchanged(versioned, located, versions, addresses, dicts, names, containers, values, hooks, hook_count, spans, sum) -> 0: nothing "
+     "has changed; "
      "1: values; 2: hooks; 3: tensors"},
     {0},
 };
