@@ -315,6 +315,8 @@ def _reference(part: Part, key: Key, sample: Sequence[Any]) -> Tuple[List[Any], 
     """What the module itself says; it must say so twice, and change neither itself nor its arguments."""
     module = part.module
     owned = list(module.named_parameters()) + list(module.named_buffers())
+    from ._side_effects import Snapshot
+
     with calling(key):
         results = []
         kept = {n: b.clone() for n, b in module.named_buffers()}
@@ -323,7 +325,11 @@ def _reference(part: Part, key: Key, sample: Sequence[Any]) -> Tuple[List[Any], 
             inputs = [t.clone() for t in sample]
             given = [t._version for t in inputs]
             args, kwargs = _tree.rebuild(key.spec, inputs)
+            before_call = Snapshot(module)
             leaves, spec = _tree.flatten(part.original(*args, **kwargs))
+            change = before_call.change() if results else ""  # the first call makes caches
+            if change and not change.startswith("a buffer"):
+                raise ExportError(Reason("changes-state", f"a call changes '{change}', which a tuned call would not do"))
             results.append([t.clone() if _tree.is_tensor(t) else t for t in leaves])
             for (name, t), before in zip(owned, versions):
                 if t._version != before:

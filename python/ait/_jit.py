@@ -4,7 +4,7 @@
                                           \\-> descend: the module's children are watched instead
                                           \\-> original: it stays as it is
 
-`_jit_state.py`: what calls change besides results. `_jit_probe.py`: the router, and who decides for each size of calls. `_jit_jobs.py`: export
+`_side_effects.py`: what calls change besides results. `_jit_probe.py`: the router, and who decides for each size of calls. `_jit_jobs.py`: export
 and the process that tunes. `_jit_cache.py`: the folder on disk.
 """
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ait import _export, _jit_cache, _jit_jobs
 from ait._errors import ExportError
 from ait._jit_jobs import Job
 from ait._jit_probe import JitRouter
-from ait._jit_state import Snapshot, watching_print
+from ait._side_effects import Snapshot, watching_print
 from ait._modules import Key, Part, Patch, Signature, unpatchable
 from ait._router import Router, Tuned
 from ait._state import special_mode

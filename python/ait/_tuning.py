@@ -200,7 +200,11 @@ class _Tuning:
                 document["reason"] = f"the tuned function does not compute what the module does: {problem}"
                 return document, None
             tuned = Tuned(program.key, program.shape, program.out_spec, runner, path)
-            result = contest(program, tuned, strategy)
+            try:
+                result = contest(program, tuned, strategy)
+            except Exception as e:  # of the module's own code, too
+                document["reason"] = f"it could not be compared with the original: {str(e).splitlines()[0] if str(e) else type(e).__name__}"
+                return document, None
         document.update(result.as_dict())
         document["winner"] = file_report.get("winner", "") if result.won or self.options.even_if_slower else "original"
         if not result.won and not self.options.even_if_slower:
@@ -230,7 +234,8 @@ class _Tuning:
         if backends is None:
             backends = _default_backends(seconds)
         try:
-            report = tune_file(source, path, [tuple(s) for s in program.samples], strategy=strategy.text, backends=backends, threads=o.threads,
+            names = program.exported.graph_signature.user_inputs  # flat, whatever the structure of a call
+            report = tune_file(source, path, [dict(zip(names, s)) for s in program.samples], strategy=strategy.text, backends=backends, threads=o.threads,
                                budget=max(LEAST_SECONDS, seconds), tolerance=o.tolerance, progress=o.progress, call=program.call_json(),
                                **o.rest)
         finally:

@@ -254,7 +254,9 @@ def test_changed_parameters_are_noticed():
                    lambda m: setattr(m, "encoder", nn.Sequential(nn.Linear(8, 16), nn.GELU())),
                    lambda m: m.load_state_dict({k: v * 0 for k, v in m.state_dict().items()}),
                    lambda m: m.load_state_dict({k: v * 0 for k, v in m.state_dict().items()}, assign=True),
-                   lambda m: setattr(m.encoder[0].weight, "data", torch.zeros(16, 8))):
+                   lambda m: setattr(m.encoder[0].weight, "data", torch.zeros(16, 8)),
+                   lambda m: m.encoder[0].weight.data.mul_(0.5),
+                   lambda m: m.encoder[0].bias.detach().numpy().fill(1.0)):
         net = Coder().eval()
         part = _modules.Part("net", net)
         leaves, key = part.canonical((DATA[0],), {})
@@ -270,6 +272,22 @@ def test_changed_parameters_are_noticed():
             plain.encoder, plain.decoder = net.encoder, net.decoder
             assert torch.equal(net(DATA[0]).sample, plain(DATA[0]).sample)
             assert list(router.reasons) == ["its parameters or buffers were changed after tuning (tune it again)"]
+
+
+def test_attributes_and_modes_of_what_is_inside_are_noticed():
+    for change, reason in ((lambda m: setattr(m.encoder[1], "approximate", "tanh"), "the attribute 'approximate' of a GELU was changed"),
+                           (lambda m: m.decoder.train(), "submodule 'decoder' is in training mode"),
+                           (lambda m: setattr(m.encoder[0], "forward", lambda x: torch.zeros(2, 16)), "the attribute 'forward' of a Linear was changed")):
+        net = Coder().eval()
+        part = _modules.Part("net", net)
+        leaves, key = part.canonical((DATA[0],), {})
+        _, out = _tree.flatten(net(DATA[0]))
+        router = _router.route(part)
+        router.install([_router.Tuned(key, [["b", 8]], out, lambda leaves: [leaves[0]])])
+        with torch.no_grad():
+            assert torch.equal(net(DATA[0]).sample, DATA[0])
+            change(net)
+            assert not torch.equal(net(DATA[0]).sample, DATA[0]) and reason in next(iter(router.reasons))
 
 
 def test_training_mode_hooks_and_gradients(always_wins):
@@ -320,6 +338,52 @@ def test_module_with_hooked_child_is_tuned_below_it(always_wins):
     with torch.no_grad():
         net(DATA[0])
     assert len(seen) == n + 1
+
+
+class Structured(nn.Module):
+    """Arguments with structure, an argument twice, results that are arguments and buffers."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(4)
+        self.layer = nn.Linear(8, 8)
+        self.register_buffer("table", torch.arange(8.0))
+
+    def forward(self, xs, options):
+        return [self.layer(x) * options["w"] for x in xs], options["deep"]["x"], self.table
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.calls = nn.Linear(8, 8), 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.layer(x) + 0
+
+
+def test_arguments_with_structure_and_modules_that_count(always_wins, tmp_path):
+    class Both:
+        def __init__(self):
+            torch.manual_seed(5)
+            self.structured, self.counting = Structured().eval(), Counting().eval()
+
+        def __call__(self, x):
+            rows, same, table = self.structured([x, x + 1], {"w": x[0], "deep": {"x": x}})
+            return self.counting(rows[0] + rows[1] + same + table)
+
+    pipe = Both()
+    want = answers(pipe)
+    report = tune(pipe, DATA)
+    assert {p.name for p in report.parts if p.tuned} == {"structured", "counting.layer"}, report
+    assert report.reasons["counting"].code == "changes-state" and "'calls'" in str(report.reasons["counting"])
+    before = pipe.counting.calls
+    assert close(answers(pipe), want) and pipe.counting.calls == before + len(DATA)
+    ait.save(pipe, tmp_path / "p.ait")
+    fresh = Both()
+    ait.load(fresh, tmp_path / "p.ait")
+    assert close(answers(fresh), want) and all(r.tuned_calls and not r.reasons for r in _tuning.routers_of(fresh))
 
 
 def test_copies_and_pickles_of_a_tuned_module_are_plain(always_wins):
