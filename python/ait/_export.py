@@ -318,7 +318,7 @@ def _reference(part: Part, key: Key, sample: Sequence[Any]) -> Tuple[List[Any], 
     from ._side_effects import Snapshot
 
     with calling(key):
-        results = []
+        results: List[List[Any]] = []
         kept = {n: b.clone() for n, b in module.named_buffers()}
         for _ in range(2):
             versions = [t._version for _, t in owned]

@@ -346,7 +346,8 @@ class Watch:
             if before is None:
                 self.settle("original", "its attributes cannot be looked into")
         watching = before is not None
-        with watching_print() if watching else contextlib.nullcontext([]) as printed:
+        watch: Any = watching_print() if watching else contextlib.nullcontext([])
+        with watch as printed:
             start = time.perf_counter()
             result = _inside(module, args, kwargs)
             self.seconds = (self.seconds + [time.perf_counter() - start])[-16:]

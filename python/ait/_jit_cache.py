@@ -87,7 +87,9 @@ def _plain(value: Any, depth: int = 0) -> Any:
         return str(value) if type(value).__name__ in ("dtype", "device", "Size", "memory_format") else type(value).__name__
     if isinstance(value, (types.FunctionType, types.MethodType)):
         h = hashlib.sha256()
-        _function(h, getattr(value, "__func__", value), set(), 2)
+        fn: Any = getattr(value, "__func__", value)
+        if isinstance(fn, types.FunctionType):  # a method may be of something else that can be called
+            _function(h, fn, set(), 2)
         return f"{value.__module__}.{value.__qualname__} {h.hexdigest()}"
     if isinstance(value, types.BuiltinFunctionType):
         return f"{value.__module__}.{value.__qualname__}"
@@ -100,7 +102,7 @@ _MODULE_OWN = {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_s
 
 
 @functools.lru_cache(maxsize=4096)
-def _class_digest(cls: type) -> str:
+def _class_digest(cls: Any) -> str:
     h = hashlib.sha256()
     _class(h, cls, set())
     return h.hexdigest()
@@ -131,7 +133,8 @@ def digest_of(module: Any, backends: typing.Sequence[str] | None) -> str:
     rows: list[Any] = []
     for name, m in module.named_modules():
         weights = [[n, str(t.dtype), list(t.shape), bool(t.requires_grad)] for d in (m._parameters, m._buffers) for n, t in d.items() if t is not None]
-        rows.append([name, f"{type(m).__module__}.{type(m).__qualname__}", _class_digest(type(m)), _settings(m, configs), weights])
+        cls: Any = type(m)
+        rows.append([name, f"{type(m).__module__}.{type(m).__qualname__}", _class_digest(cls), _settings(m, configs), weights])
     h.update(json.dumps(rows).encode())
     h.update(json.dumps([VERSION, machine(), torch.get_num_threads(), str(torch.get_default_dtype()), versions(), list(backends or [])]).encode())
     return h.hexdigest()

@@ -38,7 +38,8 @@ class Judge:
 
 
 def size_of(leaves: typing.Iterable[Any]) -> int:
-    return sum(map(_numel, leaves)).bit_length()
+    elements: int = sum(map(_numel, leaves))
+    return elements.bit_length()
 
 
 class JitRouter(Router):

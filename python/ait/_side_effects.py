@@ -34,7 +34,8 @@ class Snapshot:
             self._node("", m, _attributes, 0)
             for t in m._buffers.values():
                 self._tensor(f"a buffer of {type(m).__name__}", t)
-        for cls in {type(m) for m in modules}:
+        classes: set[Any] = {type(m) for m in modules}
+        for cls in classes:
             for names, where in globals_of(cls):
                 self._node("", where, functools.partial(_some, names), 0)
 
@@ -112,8 +113,8 @@ def _equal(a: Any, b: Any) -> bool:
         return False
 
 
-@functools.lru_cache(maxsize=None)
-def globals_of(cls: type) -> tuple[tuple[tuple[str, ...], Any], ...]:
+@functools.lru_cache(maxsize=4096)
+def globals_of(cls: Any) -> tuple[tuple[tuple[str, ...], Any], ...]:
     """(names, dict) of what the methods of a class read: globals of their file, and variables of the functions around them."""
     out = []
     for base in cls.__mro__:

@@ -49,7 +49,7 @@ def _function_modes() -> bool:
     import torch
 
     stack = getattr(torch.overrides, "_get_current_function_mode_stack", lambda: [None])()
-    return any(type(m).__name__ != "DeviceContext" or getattr(m.device, "type", "") != "cpu" for m in stack)
+    return any(type(m).__name__ != "DeviceContext" or getattr(getattr(m, "device", None), "type", "") != "cpu" for m in stack)
 
 
 class State:
