@@ -117,8 +117,29 @@ static void parts_know_what_crosses(void **state) {
   ait_graph_destroy(g);
 }
 
+/* A size and a number among the results are made by the last part. */
+static void sizes_are_results(void **state) {
+  AIT_UNUSED(state);
+  ait_graph *g = pt_parse(HEAD NODE("p", "x", "a")
+                              NODE("q", "p", "b") "output user 0 \"n\" = {s0*2}\noutput user 1 \"q\" = %q\noutput user 2 \"k\" = 7\n"
+                                                  "output user 3 \"none\" = none\n");
+  ait_region *r;
+  ait_parts parts;
+  pt_ok(ait_graph_region(g, ait_allocator_default(), &r), "region");
+  pt_ok(ait_parts_create(ait_allocator_default(), r, (const uint32_t[]){1}, 1, &parts), "parts");
+  const ait_part *b = &parts.items[1];
+  assert_int_equal(b->region.output_count, 3);
+  assert_int_equal(parts.results[1], b->outputs[0]);
+  assert_int_equal(parts.results[0], b->outputs[1]);
+  assert_int_equal(parts.results[2], b->outputs[2]);
+  assert_int_equal(parts.results[3], AIT_NO_INDEX);
+  ait_parts_deinit(&parts);
+  ait_graph_region_destroy(ait_allocator_default(), r);
+  ait_graph_destroy(g);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(chooses_the_cheapest), cmocka_unit_test(cuts_where_modules_meet),
-                                     cmocka_unit_test(parts_know_what_crosses)};
+                                     cmocka_unit_test(parts_know_what_crosses), cmocka_unit_test(sizes_are_results)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

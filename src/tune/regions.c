@@ -76,6 +76,7 @@ typedef struct cutter {
   uint32_t *last_part; /* per value: the last part that reads it; AIT_NO_INDEX: none */
   uint32_t *input_of;  /* per value: input of the whole, or AIT_NO_INDEX */
   uint32_t *number;    /* per value: plan value, or AIT_NO_INDEX */
+  uint32_t *scalar;    /* per output of the whole that is a size or a number and no value: plan value */
   uint32_t *taken;     /* per value: 1 + the part that has it as an input already */
   bool *bound;         /* per symbol, of the part at work: the sizes of its inputs tell it */
   bool *needed;        /* per symbol, of the part at work */
@@ -158,6 +159,11 @@ static void add_output(cutter *c, const ait_region_output *o, uint32_t number) {
 /* ---- one part ---------------------------------------------------------------------------------------------------------------- */
 static bool is_last(const cutter *c) { return c->part + 1 == c->parts->count; }
 
+/* Lowering may have found that a value is a size or a number; the plan still gives it back. */
+static bool is_scalar_result(const ait_region_output *o) {
+  return o->kind == AIT_OUTPUT_USER && o->arg.kind != AIT_ARG_VALUE && o->arg.kind != AIT_ARG_NONE;
+}
+
 static void part_inputs(cutter *c) {
   const ait_part *p = &c->parts->items[c->part];
   memset(c->bound, 0, c->whole->symbol_count);
@@ -178,6 +184,7 @@ static void part_inputs(cutter *c) {
       add_input(c, o->arg.as.value);
     if (o->arg.kind == AIT_ARG_VALUE && c->part_of[o->arg.as.value] == AIT_NO_INDEX && o->kind != AIT_OUTPUT_USER)
       add_input(c, o->arg.as.value);
+    if (is_scalar_result(o)) each_in_arg(&o->arg, need_value, need_dim, c, 0);
   }
   bind_rest(c);
 }
@@ -201,8 +208,9 @@ static void part_outputs(cutter *c) {
                  c->number[v]);
     }
   }
-  for (uint32_t i = 0; is_last(c) && i < w->output_count; ++i) { /* a weight as a result */
+  for (uint32_t i = 0; is_last(c) && i < w->output_count; ++i) { /* a size or a weight as a result */
     const ait_region_output *o = &w->outputs[i];
+    if (is_scalar_result(o)) add_output(c, o, c->scalar[i] = c->parts->value_count++);
     if (o->kind != AIT_OUTPUT_USER || o->arg.kind != AIT_ARG_VALUE) continue;
     uint32_t v = o->arg.as.value;
     if (c->part_of[v] != AIT_NO_INDEX || c->number[v] != AIT_NO_INDEX) continue;
@@ -292,18 +300,20 @@ static ait_status make_parts(cutter *c) {
   c->last_part = table(arena, w->value_count);
   c->input_of = table(arena, w->value_count);
   c->number = table(arena, w->value_count);
+  c->scalar = table(arena, w->output_count);
   c->taken = table(arena, w->value_count);
   c->bound = AIT_ARENA_ARRAY(arena, bool, (size_t)w->symbol_count + 1);
   c->needed = AIT_ARENA_ARRAY(arena, bool, (size_t)w->symbol_count + 1);
   c->parts->results = table(arena, w->output_count);
-  if (!c->part_of || !c->last_part || !c->input_of || !c->number || !c->taken || !c->bound || !c->needed || !c->parts->results)
+  if (!c->part_of || !c->last_part || !c->input_of || !c->number || !c->scalar || !c->taken || !c->bound || !c->needed ||
+      !c->parts->results)
     return AIT_OOM();
   find_crossings(c);
   for (uint32_t i = 0; i < c->parts->count; ++i) AIT_TRY(make_part(c, i));
   for (uint32_t i = 0; i < w->output_count; ++i) {
     if (w->outputs[i].kind != AIT_OUTPUT_USER) continue;
     bool value = w->outputs[i].arg.kind == AIT_ARG_VALUE;
-    c->parts->results[c->parts->result_count++] = value ? c->number[w->outputs[i].arg.as.value] : AIT_NO_INDEX;
+    c->parts->results[c->parts->result_count++] = value ? c->number[w->outputs[i].arg.as.value] : c->scalar[i];
   }
   return AIT_OK;
 }
