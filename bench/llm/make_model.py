@@ -15,7 +15,7 @@ import pathlib
 # 507 million parameters; widths are multiples of 256 so that every quantised type of llama.cpp fits.
 SHAPE = dict(hidden_size=1024, num_hidden_layers=28, num_attention_heads=16, num_key_value_heads=8, intermediate_size=4096, vocab_size=32000)
 SMALL = dict(hidden_size=256, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, intermediate_size=512, vocab_size=1024)
-PROMPT = 512
+
 
 
 def make_checkpoint(folder, shape):
