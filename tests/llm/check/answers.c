@@ -76,7 +76,7 @@ static int run_way(ait_llm *llm, ait_llm *draft, const way *w, item *items, int3
   int wrong = 0;
   for (int round = 0; round <= w->again; ++round) {
     for (int32_t i = 0; i < count; ++i) {
-      submit(e, &items[i]);
+      submit(e, &items[round ? count - 1 - i : i]); /* what was used last first: it is there still */
       if (w->alone) must(ait_engine_run(e));
     }
     must(ait_engine_run(e));
