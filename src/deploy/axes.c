@@ -517,10 +517,12 @@ static const struct {
     {"cached_scan", rule_rows},
 };
 
-static ait_status grow_labels(dep_work *w) {
+ait_status dep_grow_labels(dep_work *w) {
   void *labels = w->labels;
+  size_t before = w->label_capacity;
   AIT_TRY(ait_grow(w->a, &labels, &w->label_capacity, w->g->value_count, sizeof *w->labels));
   w->labels = labels;
+  memset(w->labels + before, 0, (w->label_capacity - before) * sizeof *w->labels); /* new inputs are fixed until they are labelled */
   return AIT_OK;
 }
 
@@ -539,7 +541,7 @@ static void apply_rule(rule_call *c) {
 }
 
 ait_status dep_label_node(dep_work *w, const ait_node *n) {
-  AIT_TRY(grow_labels(w));
+  AIT_TRY(dep_grow_labels(w));
   operands o = {.w = w};
   rule_call c = {.w = w, .g = w->g, .n = n, .out = {.kind = DEP_FIXED}};
   ait_node_each_operand(n, look, &o);
@@ -568,7 +570,7 @@ static bool mixes_here(const dep_work *w, const ait_node *n) {
 }
 
 static ait_status begin(dep_work *w) {
-  AIT_TRY(grow_labels(w));
+  AIT_TRY(dep_grow_labels(w));
   memset(w->labels, 0, w->label_capacity * sizeof *w->labels);
   w->labels[w->tokens] = (dep_label){.kind = DEP_TOKEN, .dim = 1, .inner = 1};
   if (w->positions != AIT_NO_INDEX) w->labels[w->positions] = (dep_label){.kind = DEP_TOKEN, .dim = 0, .inner = 1};

@@ -152,6 +152,7 @@ ait_status dep_add_state(dep_work *w, const char *name, uint32_t group, ait_dtyp
 ait_status dep_label_graph(dep_work *w) AIT_MUST_USE;
 ait_status dep_label_all(dep_work *w) AIT_MUST_USE; /* without matching */
 ait_status dep_label_node(dep_work *w, const ait_node *n) AIT_MUST_USE;
+ait_status dep_grow_labels(dep_work *w) AIT_MUST_USE; /* one for each value of the graph */
 static inline bool data_kind(dep_kind k) { return k == DEP_TOKEN || k == DEP_SCORES || k == DEP_MIXED; }
 bool dep_is_sized_dim(const ait_graph *g, ait_dim d, const char *symbol);
 

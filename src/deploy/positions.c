@@ -129,9 +129,7 @@ static ait_status add_places(dep_work *w) {
   ait_dim t = w->g->values[w->tokens].shape[1];
   if (w->places != AIT_NO_INDEX) return AIT_OK;
   AIT_TRY(dep_add_input(w, "places", AIT_I64, 1, &t, &w->places));
-  void *labels = w->labels;
-  AIT_TRY(ait_grow(w->a, &labels, &w->label_capacity, w->g->value_count, sizeof *w->labels));
-  w->labels = labels;
+  AIT_TRY(dep_grow_labels(w));
   w->labels[w->places] = (dep_label){.kind = DEP_TOKEN, .dim = 0, .inner = 1};
   return AIT_OK;
 }
