@@ -7,7 +7,7 @@ demo: build
 	tools/demo
 
 # Everything that CI runs.
-test: setup-all lint check asan tsan fuzz python
+test: setup-all lint check asan tsan fuzz python cross
 	@echo "all tests passed"
 
 # The C tests on the release build: quick.
