@@ -112,6 +112,7 @@ if(TARGET ait_cli)
                                   $<TARGET_FILE:test_plugin_scale>)
   set_tests_properties(custom_op PROPERTIES TIMEOUT 300)
   add_test(NAME cli/generate COMMAND ${PROJECT_SOURCE_DIR}/tests/cli/generate_test.sh $<TARGET_FILE:ait_cli> ${PROJECT_SOURCE_DIR}/tests/data)
+  add_test(NAME cli/pairs COMMAND ${PROJECT_SOURCE_DIR}/tests/cli/pairs_test.sh $<TARGET_FILE:ait_cli> ${PROJECT_SOURCE_DIR}/tests/data)
   set_tests_properties(cli/generate PROPERTIES TIMEOUT 300)
   # Kills at random times (KILLS=100 for more), tuners at once, deciding from a record.
   add_test(NAME cli/trust COMMAND ${PROJECT_SOURCE_DIR}/tests/cli/trust_test.sh $<TARGET_FILE:ait_cli> ${PROJECT_SOURCE_DIR}/tests/data $<TARGET_FILE:test_plugin_backend>)

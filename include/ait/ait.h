@@ -7,6 +7,7 @@
 #include <ait/custom_op.h>
 #include <ait/data.h>
 #include <ait/deploy.h>
+#include <ait/embed.h>
 #include <ait/keys.h>
 #include <ait/llm.h>
 #include <ait/model.h>

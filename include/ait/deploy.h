@@ -26,6 +26,7 @@ typedef struct ait_deploy_options {
   size_t eval_size;                          /* bytes */
   void (*note)(void *ctx, const char *line); /* progress and findings; NULL: not wanted */
   void *note_ctx;
+  int64_t max_source; /* longest input of an encoder; 0: what the model says */
 } ait_deploy_options;
 AIT_API void ait_deploy_options_init(ait_deploy_options *options);
 

@@ -23,7 +23,13 @@ typedef struct ait_llm_info {
   int64_t page_size;  /* tokens in a page of the cache; 0: no attention cache */
   size_t token_bytes; /* cache of one token, all layers that keep every token */
   size_t slot_bytes;  /* state of one sequence, all scans and convolutions */
-  bool cached;        /* false: deployed with --allow-unmatched; each token runs the whole sequence again */
+  /* Models with an encoder: an answer is what the decoder makes of the encoder's input. */
+  bool encoder;
+  int64_t source_vocab;               /* its input are token ids below this; 0: features */
+  int64_t max_source;                 /* longest input where the length is not fixed */
+  int32_t source_rank;                /* dimensions of the input, without a batch */
+  int64_t source_shape[AIT_MAX_RANK]; /* -1: 1 to max_source */
+  bool cached;                        /* false: deployed with --allow-unmatched; each token runs the whole sequence again */
 } ait_llm_info;
 
 /* Errors: as ait_model_load; invalid-model when the file is no language model (hint: ait deploy). */
@@ -31,6 +37,8 @@ AIT_API AIT_MUST_USE ait_status ait_llm_load(const char *path, const ait_load_op
 AIT_API void ait_llm_release(ait_llm *llm); /* takes NULL */
 AIT_API ait_llm *ait_llm_retain(ait_llm *llm);
 AIT_API ait_llm_info ait_llm_describe(const ait_llm *llm);
+/* Does an input fit the encoder: dtype, shape, ids? A first dimension of 1 more is taken as a batch. Errors: invalid-argument, limit. */
+AIT_API AIT_MUST_USE ait_status ait_llm_check_source(const ait_llm *llm, const ait_tensor *source);
 /* NULL when the file has none. Lives as long as the model. */
 AIT_API const ait_tokenizer *ait_llm_tokenizer(const ait_llm *llm);
 /* From the file's chat_template.jinja or tokenizer_config.json; destroyed by the caller. Errors: not-found. */
@@ -88,7 +96,7 @@ typedef struct ait_generation {
 
 typedef struct ait_request {
   uint32_t struct_size;
-  const int32_t *tokens; /* the prompt, at least one; copied */
+  const int32_t *tokens; /* the prompt, at least one; copied. With an encoder: what the decoder begins with, none: as the model says */
   size_t token_count;
   uint32_t max_tokens; /* of an answer; 0: as many as fit */
   uint32_t n;          /* answers; 0: 1. Answer i samples with seed + i */
@@ -101,6 +109,10 @@ typedef struct ait_request {
   bool ignore_stop_tokens;                                  /* of the model: answers of exactly max_tokens, for measuring */
   void (*on_event)(void *ctx, const ait_generation *event); /* called in ait_engine_step. May submit and cancel */
   void *ctx;
+  /* Models with an encoder: its input, copied (see ait_llm_check_source): token ids int32 or int64 [length], or features. The encoder runs
+   * once for each answer; keys and values of its output are kept while the answer lasts. Tokens that the model forces or forbids are
+   * heeded. NULL where there is no encoder. */
+  const ait_tensor *source;
 } ait_request;
 AIT_API void ait_request_init(ait_request *request);
 

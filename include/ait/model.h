@@ -68,6 +68,8 @@ AIT_API const char *ait_model_state_name(const ait_model *model, size_t index);
 AIT_API ait_signature ait_model_signature(const ait_model *model);
 /* The manifest of a .ait as JSON text ("" for an imported model). */
 AIT_API const char *ait_model_manifest(const ait_model *model);
+/* An entry of the file ("tokenizer.json", "embed.json"), not ended by NUL; NULL: there is none. Lives as long as the model. */
+AIT_API const void *ait_model_entry(const ait_model *model, const char *name, size_t *out_size);
 /* Why this model does not run on the best plan of its file ("plan 'x86-64-avx512' needs avx512, which ... "); "" when it does. */
 AIT_API const char *ait_model_reason(const ait_model *model);
 /* Target of the plan that runs, "x86-64-avx2"; "portable" when the portable graph does. */

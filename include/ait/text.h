@@ -54,6 +54,20 @@ AIT_API AIT_MUST_USE ait_status ait_tokenizer_encode(const ait_tokenizer *tokeni
 AIT_API AIT_MUST_USE ait_status ait_tokenizer_encode_pair(const ait_tokenizer *tokenizer, const char *first, size_t first_size,
                                                           const char *second, size_t second_size, int flags, ait_token_list *out);
 
+typedef struct ait_encode_options {
+  uint32_t struct_size;
+  int flags;          /* AIT_ENCODE_… (init: AIT_ENCODE_SPECIAL) */
+  int64_t max_length; /* tokens at most, those that the post-processor adds included; 0: any number. Of a pair the longer text is cut */
+  bool truncate_left; /* texts that are too long lose their beginning, not their end */
+} ait_encode_options;
+AIT_API void ait_encode_options_init(ait_encode_options *options);
+/* One text, or a pair (second not NULL), for a model that takes several inputs: ids are appended to `ids`, and to `types` (or NULL) for
+ * each of them which text it belongs to, as the post-processor says ("token_type_ids"). options may be NULL. On an error the lists are as
+ * they were. Errors: those of ait_tokenizer_encode; invalid-argument where max_length has no room for what the post-processor adds. */
+AIT_API AIT_MUST_USE ait_status ait_tokenizer_encode_with(const ait_tokenizer *tokenizer, const char *first, size_t first_size,
+                                                          const char *second, size_t second_size, const ait_encode_options *options,
+                                                          ait_token_list *ids, ait_token_list *types);
+
 enum {
   AIT_DECODE_SKIP_SPECIAL = 1, /* leave special tokens out */
   AIT_DECODE_CLEAN_UP = 2,     /* no space before . ? ! , n't 'm 's 've 're ("clean_up_tokenization_spaces") */

@@ -1,6 +1,9 @@
-"""A causal language model of transformers as a graph whose weights stay in the checkpoint: once, then `ait deploy` needs no Python.
+"""A language model of transformers as a graph whose weights stay in the checkpoint: once, then `ait deploy` needs no Python.
 
-    python -m ait.export_lm HF_DIR [-o DIR]
+    python -m ait.export_lm HF_DIR [-o DIR] [--task auto|lm|seq2seq|embed]
+
+Takes causal language models, pairs of encoder and decoder (text or audio to text), and encoders for sentence embeddings, plain or in the layout
+of sentence-transformers.
 
 writes into DIR (default: HF_DIR itself)
 
@@ -260,14 +263,51 @@ def _first(*values):
     return next((int(v) for v in values if v is not None), -1)
 
 
-def export_lm(folder, out=None, attention=("sdpa", "eager")):
-    """Exports the model of a Hugging Face folder; returns the path of ait.json."""
+def _sibling(name):
+    """A module beside this one, which may be used without the package around it."""
+    import importlib
+
+    return importlib.import_module(f"{__package__}.{name}" if __package__ else name)
+
+
+def find_task(folder):
+    """ "lm", "seq2seq" or "embed", by what the folder says of itself."""
+    if os.path.exists(os.path.join(folder, "modules.json")):
+        return "embed"
+    try:
+        with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
+            config = json.load(f)
+    except ValueError:  # transformers says what is wrong with it
+        return "lm"
+    names = " ".join(config.get("architectures") or [])
+    if "ForCausalLM" in names or "LMHeadModel" in names:
+        return "lm"
+    if config.get("is_encoder_decoder") and "EncoderModel" not in names:
+        return "seq2seq"
+    if names.endswith(("Model", "ForMaskedLM", "ForPreTraining")) and not names.startswith(("GPT", "Mamba")):
+        return "embed"
+    return "lm"
+
+
+def export_lm(folder, out=None, attention=("sdpa", "eager"), task="auto", poolings=None, normalize=None):
+    """Exports the model of a Hugging Face folder; returns the path of ait.json. poolings, normalize: of embeddings, where the folder does
+    not say what it wants."""
+    out = out or folder
+    os.makedirs(out, exist_ok=True)
+    if task == "auto":
+        task = find_task(folder)
+    if task == "embed":
+        model, program, checkpoint, more = _sibling("_export_embed").export_embed(folder, out, attention, poolings, normalize)
+        return write_folder(model, program, checkpoint, out, more)
+    if task == "seq2seq":
+        model, program, more = _sibling("_export_seq2seq").export_seq2seq(folder, out, attention)
+        return write_folder(model, program, folder, out, more)
     model = _load(folder, list(attention))
-    return write_folder(model, export_program(model), folder, out or folder)
+    return write_folder(model, export_program(model), folder, out)
 
 
-def write_folder(model, program, folder, out):
-    """What `ait deploy` reads, of an exported model whose checkpoint is in `folder`."""
+def write_folder(model, program, folder, out, more=None):
+    """What `ait deploy` reads, of an exported model whose checkpoint is in `folder`. more: further members of ait.json."""
     from safetensors.torch import save_file
 
     os.makedirs(out, exist_ok=True)
@@ -287,6 +327,7 @@ def write_folder(model, program, folder, out):
         stops=stops,
         names=renames,
     )
+    description.update(more or {})
     path = os.path.join(out, "ait.json")
     with open(path, "w") as f:
         json.dump(description, f, indent=1, sort_keys=True)
@@ -299,12 +340,16 @@ def main(arguments=None):
     parser.add_argument("folder", help="Hugging Face folder with config.json and safetensors")
     parser.add_argument("-o", "--output", help="folder to write into (default: the model's own)")
     parser.add_argument("--attention", default="sdpa,eager", help="implementations to try, in order (default: sdpa,eager)")
+    parser.add_argument("--task", default="auto", choices=("auto", "lm", "seq2seq", "embed"), help="what the model is for (default: what its files say)")
+    parser.add_argument("--pooling", help="embeddings of a plain folder: cls, mean (default), max, mean_sqrt_len, weightedmean, lasttoken, pooler, none; several joined by commas")
+    parser.add_argument("--normalize", action=argparse.BooleanOptionalAction, default=None, help="embeddings have length 1 (default: as modules.json says)")
     args = parser.parse_args(arguments)
-    if not os.path.exists(os.path.join(args.folder, "config.json")):
+    if not any(os.path.exists(os.path.join(args.folder, name)) for name in ("config.json", "modules.json")):
         raise SystemExit(f"ait: '{args.folder}' is not a model folder: it has no config.json")
+    poolings = _sibling("_export_embed").read_poolings(args.pooling) if args.pooling else None
     try:
-        print(export_lm(args.folder, args.output, args.attention.split(",")))
-    except (OSError, ValueError) as error:  # of transformers: what is wrong with the folder, or that it holds no causal language model
+        print(export_lm(args.folder, args.output, args.attention.split(","), args.task, poolings, args.normalize))
+    except (OSError, ValueError) as error:  # of transformers: what is wrong with the folder, or that it holds no model of that kind
         raise SystemExit(f"ait: cannot export '{args.folder}': {error}")
 
 

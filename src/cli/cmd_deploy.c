@@ -81,6 +81,7 @@ int cli_cmd_deploy(const cli_args *args) {
   if (!cli_int(args, "max-seq", 2, 1 << 24, 0, &options.max_seq)) return CLI_USAGE;
   if (!cli_int(args, "page-size", 1, 1024, 0, &options.page_size)) return CLI_USAGE;
   if (!cli_int(args, "group", 1, 1024, 0, &options.group)) return CLI_USAGE;
+  if (!cli_int(args, "max-source", 1, 1 << 24, 0, &options.max_source)) return CLI_USAGE;
   options.quantize = cli_option(args, "quantize");
   options.embedding = cli_option(args, "embedding");
   options.head = cli_option(args, "head");

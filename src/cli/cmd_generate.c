@@ -1,6 +1,7 @@
 /* ait generate: prompts through one batched engine. */
 #include "cli/cli.h"
 #include "cli/generate.h"
+#include "cli/texts.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,14 +57,8 @@ static void hear(void *ctx, const ait_generation *e) {
 }
 
 /* ---- results -------------------------------------------------------------------------------------------------------------------------*/
-static struct json_object *ids_json(const int32_t *ids, size_t count) {
-  struct json_object *list = json_object_new_array();
-  for (size_t i = 0; i < count; ++i) json_object_array_add(list, json_object_new_int(ids[i]));
-  return list;
-}
-
 static void answer_json(const gen_job *job, const gen_answer *a, struct json_object *o) {
-  json_object_object_add(o, "tokens", ids_json(a->tokens, a->token_count));
+  json_object_object_add(o, "tokens", cli_ids_json(a->tokens, a->token_count));
   json_object_object_add(o, "text", json_object_new_string_len(a->text ? a->text : "", (int)a->text_size));
   json_object_object_add(o, "finish", json_object_new_string(ait_finish_text(a->finish)));
   if (*a->error) json_object_object_add(o, "error", json_object_new_string(a->error));
@@ -81,7 +76,8 @@ static struct json_object *job_json(const gen_job *job) {
   struct json_object *o = json_object_new_object();
   if (job->name) json_object_object_add(o, "id", json_object_get(job->name));
   json_object_object_add(o, "prompt_tokens", json_object_new_int64((int64_t)job->prompt.count));
-  json_object_object_add(o, "prompt_ids", ids_json(job->prompt.ids, job->prompt.count));
+  json_object_object_add(o, "prompt_ids", cli_ids_json(job->prompt.ids, job->prompt.count));
+  if (job->decoder.count) json_object_object_add(o, "decoder_tokens", cli_ids_json(job->decoder.ids, job->decoder.count));
   json_object_object_add(o, "reused_tokens", json_object_new_int64(job->answers[0].reused));
   if (*job->refused) {
     json_object_object_add(o, "finish", json_object_new_string("error"));
@@ -199,10 +195,24 @@ static int report(gen_run *run, const ait_engine_stats *stats, double seconds) {
 }
 
 /* ---- running -------------------------------------------------------------------------------------------------------------------------*/
-static ait_status submit(ait_engine *engine, gen_job *job) {
+/* With an encoder the prompt, or the features, are its input. */
+static void give_source(gen_job *job) {
+  const int64_t length = (int64_t)job->prompt.count;
+  if (job->features) {
+    job->encoder_input = *ait_data_tensor(job->features, 0);
+    job->encoder_input.storage = NULL;
+  } else {
+    job->encoder_input = ait_tensor_borrow(job->prompt.ids, AIT_I32, 1, &length);
+  }
+  job->request.source = &job->encoder_input;
+}
+
+static ait_status submit(ait_engine *engine, gen_job *job, bool encoder) {
   uint64_t id;
-  job->request.tokens = job->prompt.ids;
-  job->request.token_count = job->prompt.count;
+  const ait_token_list *begin = encoder ? &job->decoder : &job->prompt;
+  job->request.tokens = begin->ids;
+  job->request.token_count = begin->count;
+  if (encoder || job->features) give_source(job);
   job->request.on_event = hear;
   job->request.ctx = job;
   job->answer_count = job->request.n > 1 ? job->request.n : 1;
@@ -222,7 +232,7 @@ static ait_status run_jobs(gen_run *run, ait_engine *engine, double start) {
   size_t next = 0;
   for (bool busy = true; busy || next < run->job_count;) {
     while (next < run->job_count && cli_now() - start >= run->jobs[next].at) {
-      ait_status status = submit(engine, &run->jobs[next++]);
+      ait_status status = submit(engine, &run->jobs[next++], run->encoder);
       if (status != AIT_OK) return status;
     }
     ait_status status = ait_engine_step(engine, &busy);
@@ -242,6 +252,8 @@ static void free_run(gen_run *run) {
     }
     free(job->answers);
     ait_token_list_deinit(&job->prompt);
+    ait_token_list_deinit(&job->decoder);
+    ait_data_destroy(job->features);
     gen_job_deinit(job);
   }
   free(run->jobs);
@@ -263,6 +275,7 @@ int cli_cmd_generate(const cli_args *args) {
   options.draft = draft;
   if (status == AIT_OK) {
     run.has_tokenizer = ait_llm_tokenizer(llm) != NULL;
+    run.encoder = ait_llm_describe(llm).encoder;
     code = gen_read_jobs(&run, llm);
   }
   if (status == AIT_OK && code == CLI_DONE) status = ait_engine_create(llm, &options, &engine);

@@ -18,7 +18,10 @@ typedef struct gen_answer {
 typedef struct gen_job {
   size_t number;
   ait_request request;
-  ait_token_list prompt;
+  ait_token_list prompt;  /* with an encoder: its input */
+  ait_token_list decoder; /* with an encoder: what the decoder begins with; empty: as the model says */
+  ait_data *features;     /* --source, "source" */
+  ait_tensor encoder_input;
   double at, submitted;
   struct json_object *name;   /* "id" of the request as it was given; NULL: none */
   struct json_object *source; /* holds the strings of the request */
@@ -35,7 +38,7 @@ typedef struct gen_run {
   const cli_args *args;
   gen_job *jobs;
   size_t job_count;
-  bool has_tokenizer;
+  bool has_tokenizer, encoder;
 } gen_run;
 
 /* generate_requests.c. Exit codes; what is wrong is printed. */

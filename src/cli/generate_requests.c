@@ -1,5 +1,6 @@
 /* Requests for ait generate: -p, --tokens, or a line of JSON each. docs/json.md has the keys. */
 #include "cli/generate.h"
+#include "cli/texts.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,26 +205,47 @@ static ait_status encode_prompt(const cli_args *args, const char *prompt, const 
   return status;
 }
 
-static ait_status read_ids(struct json_object *list, gen_job *job) {
+static ait_status read_ids(struct json_object *list, const char *key, ait_token_list *out) {
   for (size_t i = 0; i < json_object_array_length(list); ++i) {
     struct json_object *one = json_object_array_get_idx(list, i);
     int64_t id = json_object_get_int64(one);
-    if (!json_object_is_type(one, json_type_int) || id < 0 || id > INT32_MAX) return wrong("tokens", "a list of token ids");
+    if (!json_object_is_type(one, json_type_int) || id < 0 || id > INT32_MAX) return wrong(key, "a list of token ids");
     int32_t narrow = (int32_t)id;
-    ait_status status = ait_token_list_append(&job->prompt, &narrow, 1);
+    ait_status status = ait_token_list_append(out, &narrow, 1);
     if (status != AIT_OK) return status;
   }
   return AIT_OK;
 }
 
+/* The encoder's input: the array input_features of a file, or its only one. */
+static ait_status read_features(const char *path, gen_job *job) {
+  ait_data *file;
+  ait_status status = ait_data_load(ait_allocator_default(), path, &file);
+  if (status != AIT_OK) return status;
+  const ait_tensor *t = ait_data_find(file, "input_features");
+  if (!t && ait_data_count(file) == 1) t = ait_data_tensor(file, 0);
+  if (!t) status = ait_error(AIT_CODE_INVALID_ARGUMENT, "'%s' holds %zu arrays and none is 'input_features'", path, ait_data_count(file));
+  if (status == AIT_OK) status = ait_data_create(ait_allocator_default(), &job->features);
+  if (status == AIT_OK) status = ait_data_add(job->features, "source", t);
+  ait_data_destroy(file);
+  return status;
+}
+
 static ait_status read_prompt(struct json_object *o, const ait_llm *llm, gen_job *job) {
   struct json_object *v;
+  if (json_object_object_get_ex(o, "decoder_tokens", &v)) {
+    ait_status status = json_object_is_type(v, json_type_array) ? read_ids(v, "decoder_tokens", &job->decoder)
+                                                                : wrong("decoder_tokens", "a list of token ids");
+    if (status != AIT_OK) return status;
+  }
+  if (json_object_object_get_ex(o, "source", &v))
+    return json_object_is_type(v, json_type_string) ? read_features(json_object_get_string(v), job) : wrong("source", "the path of a file");
   if (json_object_object_get_ex(o, "tokens", &v) || (json_object_object_get_ex(o, "prompt", &v) && json_object_is_type(v, json_type_array)))
-    return json_object_is_type(v, json_type_array) ? read_ids(v, job) : wrong("tokens", "a list of token ids");
+    return json_object_is_type(v, json_type_array) ? read_ids(v, "tokens", &job->prompt) : wrong("tokens", "a list of token ids");
   if (json_object_object_get_ex(o, "messages", &v)) return encode_chat(o, v, llm, job);
   if (json_object_object_get_ex(o, "prompt", &v) && json_object_is_type(v, json_type_string))
     return encode(llm, json_object_get_string(v), (size_t)json_object_get_string_len(v), AIT_ENCODE_SPECIAL, job);
-  return ait_error(AIT_CODE_INVALID_ARGUMENT, "the request has no 'prompt', 'tokens' or 'messages'");
+  return ait_error(AIT_CODE_INVALID_ARGUMENT, "the request has no 'prompt', 'tokens', 'messages' or 'source'");
 }
 
 static ait_status read_request(const char *line, const ait_llm *llm, gen_job *job) {
@@ -240,7 +262,10 @@ static gen_job *add_job(gen_run *run, const ait_request *like) {
   if (!grown) return NULL;
   run->jobs = grown;
   gen_job *job = &run->jobs[run->job_count];
-  *job = (gen_job){.number = run->job_count, .request = *like, .prompt = {.allocator = ait_allocator_default()}};
+  *job = (gen_job){.number = run->job_count,
+                   .request = *like,
+                   .prompt = {.allocator = ait_allocator_default()},
+                   .decoder = {.allocator = ait_allocator_default()}};
   run->job_count++;
   return job;
 }
@@ -268,17 +293,11 @@ static int by_time(const void *a, const void *b) {
   return x->at != y->at ? (x->at > y->at) - (x->at < y->at) : (x->number > y->number) - (x->number < y->number);
 }
 
-static int read_tokens(const char *text, gen_job *job) {
-  for (const char *at = text; *at;) {
-    char *end;
-    long id = strtol(at, &end, 10);
-    int32_t narrow = (int32_t)id;
-    if (end == at || (*end && *end != ',') || id < 0 || id > INT32_MAX) return cli_usage("--tokens is '%s'; ids are written 1,2,3", text);
-    ait_status status = ait_token_list_append(&job->prompt, &narrow, 1);
-    if (status != AIT_OK) return cli_fail(status);
-    at = *end ? end + 1 : end;
-  }
-  return CLI_DONE;
+static int read_tokens(const char *option, const char *text, ait_token_list *out) {
+  const char *bad;
+  ait_status status = cli_ids_parse(text, out, &bad);
+  if (status != AIT_OK) return cli_fail(status);
+  return bad ? cli_usage("--%s is '%s'; ids are written 1,2,3", option, text) : CLI_DONE;
 }
 
 static void stops_of_options(const cli_args *args, ait_request *r, const char *stops[CLI_MAX_OPTIONS]) {
@@ -290,9 +309,12 @@ static void stops_of_options(const cli_args *args, ait_request *r, const char *s
 int gen_read_jobs(gen_run *run, const ait_llm *llm) {
   static const char *stops[CLI_MAX_OPTIONS]; /* as long as the options */
   const char *prompt = cli_option(run->args, "prompt"), *tokens = cli_option(run->args, "tokens"),
-             *file = cli_option(run->args, "requests");
+             *file = cli_option(run->args, "requests"), *source = cli_option(run->args, "source"),
+             *decoder = cli_option(run->args, "decoder-tokens");
   ait_request like;
-  if ((prompt != NULL) + (tokens != NULL) + (file != NULL) != 1) return cli_usage("'ait generate' needs one of -p, --tokens, --requests");
+  if ((prompt != NULL) + (tokens != NULL) + (file != NULL) + (source != NULL) != 1)
+    return cli_usage("'ait generate' needs one of -p, --tokens, --requests, or --source for a model with an encoder of features");
+  if (decoder && file) return cli_usage("--decoder-tokens is for one request; in a file it is the key \"decoder_tokens\"");
   if (!defaults(run->args, &like)) return CLI_USAGE;
   stops_of_options(run->args, &like, stops);
   if (file) {
@@ -303,8 +325,12 @@ int gen_read_jobs(gen_run *run, const ait_llm *llm) {
   gen_job *job = add_job(run, &like);
   if (!job) return cli_fail(ait_error(AIT_CODE_OUT_OF_MEMORY, "out of memory"));
   job->stream = !cli_wants_json(run->args) && like.n <= 1;
-  if (tokens) return read_tokens(tokens, job);
-  ait_status status = encode_prompt(run->args, prompt, llm, job);
+  if (decoder) {
+    int code = read_tokens("decoder-tokens", decoder, &job->decoder);
+    if (code != CLI_DONE) return code;
+  }
+  if (tokens) return read_tokens("tokens", tokens, &job->prompt);
+  ait_status status = source ? read_features(source, job) : encode_prompt(run->args, prompt, llm, job);
   return status != AIT_OK ? cli_fail(status) : CLI_DONE;
 }
 

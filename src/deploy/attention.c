@@ -7,16 +7,6 @@
 
 static const double HIDDEN = -9999; /* scores at or below it are no keys: what people write for minus infinity */
 
-typedef struct found {
-  uint32_t q, k, v; /* k: [.., keys, width] once transposed back */
-  bool k_is_transposed;
-  double scale, cap;
-  dep_term terms[DEP_MAX_TERMS];
-  uint32_t term_count;
-  bool causal;
-  uint32_t sinks; /* value that holds one number a head; AIT_NO_INDEX */
-} found;
-
 static bool no(dep_work *w, const char *why) {
   snprintf(w->near, sizeof w->near, "%s", why);
   return false;
@@ -36,12 +26,12 @@ static bool is_op(const ait_node *n, const char *op) { return n && !strcmp(n->op
 /* ---- scores ---------------------------------------------------------------------------------------------------------------------------*/
 typedef struct chain {
   dep_work *w;
-  found *f;
+  dep_found *f;
   double factor;
   bool capped, gated;
 } chain;
 
-static bool keep_term(dep_work *w, found *f, uint32_t value, dep_term_role role, double factor) {
+static bool keep_term(dep_work *w, dep_found *f, uint32_t value, dep_term_role role, double factor) {
   if (f->term_count == AIT_COUNT(f->terms)) return no(w, "its mask has too many terms");
   f->terms[f->term_count++] = (dep_term){value, role, factor};
   return true;
@@ -58,7 +48,7 @@ static bool take_where(chain *c, const ait_node *n, uint32_t *next) {
   double fill;
   if (data_kind(kind_of(c->w, &n->args[0]))) return no(c->w, "its mask depends on tokens");
   for (uint32_t i = 1; i <= 2; ++i) {
-    if (kind_of(c->w, &n->args[i]) != DEP_SCORES || !number(c->w->g, &n->args[3 - i], &fill)) continue;
+    if (kind_of(c->w, &n->args[i]) != c->f->scores || !number(c->w->g, &n->args[3 - i], &fill)) continue;
     if (!(fill * c->factor <= HIDDEN)) return no(c->w, "masked scores are not minus infinity");
     *next = n->args[i].as.value;
     return add_term(c, n->args[0].as.value, i == 1 ? DEP_TERM_KEEPS : DEP_TERM_ADDED);
@@ -69,7 +59,7 @@ static bool take_where(chain *c, const ait_node *n, uint32_t *next) {
 static bool take_sum(chain *c, const ait_node *n, uint32_t *next) {
   for (uint32_t i = 0; i < 2; ++i) {
     const ait_arg *other = &n->args[1 - i];
-    if (kind_of(c->w, &n->args[i]) != DEP_SCORES) continue;
+    if (kind_of(c->w, &n->args[i]) != c->f->scores) continue;
     if (!ait_arg_is_tensor(c->w->g, other) || data_kind(kind_of(c->w, other)))
       return no(c->w, "what is added to its scores depends on tokens");
     *next = n->args[i].as.value;
@@ -140,7 +130,7 @@ static bool step(chain *c, const ait_node *n, uint32_t *next) {
   return false;
 }
 
-static bool read_scores(dep_work *w, uint32_t value, found *f) {
+static bool read_scores(dep_work *w, uint32_t value, dep_found *f) {
   chain c = {.w = w, .f = f, .factor = 1};
   for (int i = 0; i < 64; ++i) {
     const ait_node *n = w->g->values[value].def;
@@ -188,22 +178,22 @@ static bool last_dim(const ait_graph *g, const ait_node *n, uint32_t which) {
 
 /* slice(softmax(cat(scores, sinks))), in this order or the other: one more key without a value. That the slice takes the scores is proven
  * with all else. */
-static bool read_sinks(dep_work *w, uint32_t value, found *f, uint32_t *scores) {
+static bool read_sinks(dep_work *w, uint32_t value, dep_found *f, uint32_t *scores) {
   const ait_node *cat = ait_def_of(w->g, skip_shift(w->g, value), "cat");
   if (!cat || cat->args[0].count != 2 || !last_dim(w->g, cat, 1)) return no(w, "a part of its probabilities is cut off");
-  bool first = kind_of(w, &cat->args[0].as.list[0]) == DEP_SCORES;
+  bool first = kind_of(w, &cat->args[0].as.list[0]) == f->scores;
   *scores = cat->args[0].as.list[first ? 0 : 1].as.value;
   uint32_t sinks = cat->args[0].as.list[first ? 1 : 0].as.value;
   static const char *const shapes[] = {"expand", "reshape", "cast"};
   sinks = skip(w->g, sinks, shapes, 3);
-  if (w->labels[*scores].kind != DEP_SCORES || w->labels[sinks].kind != DEP_FIXED)
+  if (w->labels[*scores].kind != f->scores || w->labels[sinks].kind != DEP_FIXED)
     return no(w, "what is joined to its scores depends on tokens");
   f->sinks = sinks;
   return true;
 }
 
 /* x / sum(x): what x is multiplied by is a mask. *out: x without it. */
-static bool read_quotient(dep_work *w, uint32_t value, found *f, uint32_t *out) {
+static bool read_quotient(dep_work *w, uint32_t value, dep_found *f, uint32_t *out) {
   const ait_graph *g = w->g;
   const ait_node *n = ait_def_of(g, value, "div");
   *out = value;
@@ -214,7 +204,7 @@ static bool read_quotient(dep_work *w, uint32_t value, found *f, uint32_t *out) 
   for (int i = 0; i < 4; ++i) {
     const ait_node *gate = ait_def_of(g, *out, "mul");
     if (!gate) break;
-    uint32_t k = kind_of(w, &gate->args[0]) == DEP_SCORES ? 0 : 1;
+    uint32_t k = kind_of(w, &gate->args[0]) == f->scores ? 0 : 1;
     if (!ait_arg_is_tensor(g, &gate->args[1 - k]) || data_kind(kind_of(w, &gate->args[1 - k])))
       return no(w, "its probabilities are multiplied by what is no mask");
     if (!keep_term(w, f, gate->args[1 - k].as.value, DEP_TERM_GATE, 1)) return false;
@@ -223,7 +213,7 @@ static bool read_quotient(dep_work *w, uint32_t value, found *f, uint32_t *out) 
   return true;
 }
 
-static bool read_probabilities(dep_work *w, uint32_t value, found *f) {
+static bool read_probabilities(dep_work *w, uint32_t value, dep_found *f) {
   static const char *const shapes[] = {"cast", "reshape", "expand"};
   value = skip(w->g, value, shapes, 3);
   uint32_t quotient = value; /* exp is a softmax only under x / sum(x) */
@@ -239,7 +229,7 @@ static bool read_probabilities(dep_work *w, uint32_t value, found *f) {
   return read_scores(w, scores, f);
 }
 
-static bool read_fused(dep_work *w, const ait_node *n, found *f) {
+static bool read_fused(dep_work *w, const ait_node *n, dep_found *f) {
   int64_t width;
   const ait_value_info *q = &w->g->values[n->args[0].as.value];
   f->q = n->args[0].as.value, f->k = n->args[1].as.value, f->v = n->args[2].as.value;
@@ -286,7 +276,7 @@ typedef struct parts {
   int64_t heads, k_heads, v_heads, width, value_width;
 } parts;
 
-static ait_status make_rows(dep_work *w, const ait_rewrite *r, const found *f, parts *p) {
+static ait_status make_rows(dep_work *w, const ait_rewrite *r, const dep_found *f, parts *p) {
   ait_graph *g = w->g;
   bool emitted = false;
   p->k_base = f->k;
@@ -330,6 +320,22 @@ static ait_status head_vector(dep_work *w, const ait_rewrite *r, uint32_t value,
   return ait_emit_cast(r, *out, AIT_F32, out);
 }
 
+/* [heads, distances] where the bias is not linear in the distance. */
+static ait_status bias_weight(dep_work *w, const dep_mask_memo *mask, int64_t heads, uint32_t *out) {
+  const int64_t shape[2] = {heads, mask->distances};
+  ait_tensor t;
+  char name[48];
+  *out = AIT_NO_INDEX;
+  if (!mask->bias) return AIT_OK;
+  AIT_TRY(ait_tensor_create(w->a, AIT_F32, 2, shape, &t));
+  for (int64_t h = 0; h < heads; ++h)
+    memcpy((float *)t.data + h * shape[1], mask->bias + (mask->heads == 1 ? 0 : h * shape[1]), (size_t)shape[1] * sizeof(float));
+  snprintf(name, sizeof name, "bias.%u", w->layers);
+  ait_status status = dep_add_weight(w, name, &t, out);
+  ait_tensor_release(&t);
+  return status;
+}
+
 static ait_status slopes_weight(dep_work *w, const dep_mask_memo *mask, int64_t heads, uint32_t *out) {
   ait_tensor t;
   char name[48];
@@ -345,11 +351,12 @@ static ait_status slopes_weight(dep_work *w, const dep_mask_memo *mask, int64_t 
   return status;
 }
 
-static ait_status emit(dep_work *w, const ait_rewrite *r, const found *f, const parts *p, const dep_mask_memo *mask, uint32_t *out) {
-  uint32_t group, k_pool, v_pool, sinks, slopes;
+static ait_status emit(dep_work *w, const ait_rewrite *r, const dep_found *f, const parts *p, const dep_mask_memo *mask, uint32_t *out) {
+  uint32_t group, k_pool, v_pool, sinks, slopes, bias;
   char name[32];
   AIT_TRY(dep_find_group(w, AIT_LM_PAGES, mask->window, &group));
   AIT_TRY(slopes_weight(w, mask, p->heads, &slopes));
+  AIT_TRY(bias_weight(w, mask, p->heads, &bias));
   ait_dtype dtype = w->g->values[p->k].dtype;
   const int64_t k_shape[4] = {0, p->k_heads, w->page_size, p->width}, v_shape[4] = {0, p->v_heads, w->page_size, p->value_width};
   snprintf(name, sizeof name, "state.%u.k", w->layers);
@@ -357,7 +364,7 @@ static ait_status emit(dep_work *w, const ait_rewrite *r, const found *f, const 
   snprintf(name, sizeof name, "state.%u.v", w->layers++);
   AIT_TRY(dep_add_state(w, name, group, dtype, 4, v_shape, &v_pool));
   w->groups[group].layers++;
-  ait_arg args[14] = {
+  ait_arg args[15] = {
       ait_arg_value(p->q),   ait_arg_value(p->k),  ait_arg_value(p->v), ait_arg_value(w->sequences), ait_arg_value(w->groups[group].table),
       ait_arg_value(k_pool), ait_arg_value(v_pool)};
   if (f->sinks != AIT_NO_INDEX) {
@@ -366,15 +373,16 @@ static ait_status emit(dep_work *w, const ait_rewrite *r, const found *f, const 
   }
   if (slopes != AIT_NO_INDEX) args[10] = ait_arg_value(slopes);
   args[11] = ait_arg_float(f->scale), args[12] = ait_arg_float(f->cap), args[13] = ait_arg_int(mask->window);
-  return ait_emit(r, "cached_attention", args, 14, out);
+  if (bias != AIT_NO_INDEX) args[14] = ait_arg_value(bias);
+  return ait_emit(r, "cached_attention", args, 15, out);
 }
 
-static ait_status label_from(dep_work *w, ait_node *after, const ait_node *end) {
+ait_status dep_label_from(dep_work *w, ait_node *after, const ait_node *end) {
   for (const ait_node *n = after ? after->next : w->g->first; n && n != end; n = n->next) AIT_TRY(dep_label_node(w, n));
   return AIT_OK;
 }
 
-static ait_status build(dep_work *w, ait_node *n, const found *f, const dep_mask_memo *mask, bool *out_matched) {
+static ait_status build(dep_work *w, ait_node *n, const dep_found *f, const dep_mask_memo *mask, bool *out_matched) {
   ait_rewrite r = ait_rewrite_at(w->g, &w->context, n);
   ait_node *before = n->prev;
   uint32_t old = n->results[0], fresh, rows;
@@ -392,7 +400,12 @@ static ait_status build(dep_work *w, ait_node *n, const found *f, const dep_mask
   AIT_TRY(dep_prove(w, old, fresh, operands, 3, 0, mask->window && mask->window < 200 ? mask->window + 3 : 0, out_matched));
   if (!*out_matched) return AIT_OK;
   AIT_TRY(ait_replace_value(w->g, old, fresh));
-  return label_from(w, before, n);
+  return dep_label_from(w, before, n);
+}
+
+bool dep_read_attention(dep_work *w, const ait_node *n, dep_found *f) {
+  f->v = n->args[1].as.value;
+  return is_op(n, "attention") ? read_fused(w, n, f) : read_probabilities(w, n->args[0].as.value, f);
 }
 
 static bool is_candidate(const dep_work *w, const ait_node *n) {
@@ -402,12 +415,11 @@ static bool is_candidate(const dep_work *w, const ait_node *n) {
 }
 
 ait_status dep_match_attention(dep_work *w, ait_node *n, bool *out_matched) {
-  found f = {.sinks = AIT_NO_INDEX, .q = AIT_NO_INDEX};
+  dep_found f = {.scores = DEP_SCORES, .sinks = AIT_NO_INDEX, .q = AIT_NO_INDEX};
   dep_mask_memo *mask;
   *out_matched = false;
   if (!is_candidate(w, n)) return AIT_OK;
-  f.v = n->args[1].as.value;
-  if (is_op(n, "attention") ? !read_fused(w, n, &f) : !read_probabilities(w, n->args[0].as.value, &f)) return AIT_OK;
+  if (!dep_read_attention(w, n, &f)) return AIT_OK;
   AIT_TRY(dep_read_mask(w, f.terms, f.term_count, f.causal, &mask));
   if (!mask->good) {
     snprintf(w->near, sizeof w->near, "%s", mask->why);

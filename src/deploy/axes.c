@@ -435,6 +435,9 @@ static bool rule_attention(rule_call *c) {
   int32_t rank = rank_of(c, 0);
   bool rows = q->kind == DEP_TOKEN && k->kind == DEP_TOKEN && v->kind == DEP_TOKEN && q->dim == k->dim && q->dim == v->dim;
   if (rows && q->dim < rank - 2 && m->kind == DEP_FIXED) return token(c, q->dim, q->inner);
+  bool memory = q->kind == DEP_TOKEN && k->kind == DEP_FIXED && v->kind == DEP_FIXED && !ait_arg_flag(arg(c, 4)) && q->dim < rank - 1;
+  if (memory && m->kind == DEP_SIZED) memory = !(sized_dims(c, arg(c, 3)->as.value, rank) & ~(1u << q->dim));
+  if (memory && (m->kind == DEP_FIXED || m->kind == DEP_SIZED)) return token(c, q->dim, q->inner);
   return mix(c, "is an attention that was not matched");
 }
 
@@ -513,6 +516,7 @@ static const struct {
     {"conv", rule_conv},
     {"unfold", rule_along_1},
     {"cached_attention", rule_rows},
+    {"cross_attention", rule_rows},
     {"cached_conv1d", rule_rows},
     {"cached_scan", rule_rows},
 };
@@ -545,7 +549,7 @@ ait_status dep_label_node(dep_work *w, const ait_node *n) {
   operands o = {.w = w};
   rule_call c = {.w = w, .g = w->g, .n = n, .out = {.kind = DEP_FIXED}};
   ait_node_each_operand(n, look, &o);
-  bool state = !strncmp(n->op->name, "cached_", 7);
+  bool state = !strncmp(n->op->name, "cached_", 7) || !strcmp(n->op->name, "cross_attention");
   if (o.mixed && !state) c.out = *o.first_mixed;
   else if (o.tokens || o.scores || state) apply_rule(&c);
   else if (o.sized || node_is_sized(w, n)) c.out.kind = DEP_SIZED;

@@ -6,7 +6,8 @@ enum { LENGTH = 29, SEQUENCES = 2 };
 
 typedef struct sample {
   int32_t tokens[SEQUENCES][LENGTH], length;
-  ait_tensor want; /* [SEQUENCES, length, vocab], float32; one for each when the batch is fixed */
+  ait_tensor sources[SEQUENCES]; /* of an encoder, of different lengths; data NULL: there is none */
+  ait_tensor want;               /* [SEQUENCES, length, vocab], float32; one for each when the batch is fixed */
   int64_t vocab;
   double most; /* the largest logit */
 } sample;
@@ -16,18 +17,47 @@ static uint32_t next(uint64_t *seed) {
   return (uint32_t)(*seed >> 33);
 }
 
-static const ait_region_input *token_input(const ait_graph *g) {
+static const ait_region_input *user_input(const ait_graph *g, int32_t index) {
   for (size_t i = 0; i < g->input_count; ++i)
-    if (g->inputs[i].kind == AIT_INPUT_USER) return &g->inputs[i];
+    if (g->inputs[i].kind == AIT_INPUT_USER && g->inputs[i].user_index == index) return &g->inputs[i];
   return NULL;
+}
+
+static ait_status make_sources(const ait_lm_info *f, ait_allocator a, sample *s) {
+  static const int64_t lengths[SEQUENCES] = {13, 8};
+  uint64_t seed = 5;
+  for (int i = 0; i < SEQUENCES && f->has_source; ++i) {
+    int64_t shape[AIT_MAX_RANK] = {1};
+    ait_tensor *t = &s->sources[i];
+    for (int32_t d = 0; d < f->source_rank; ++d)
+      shape[d + 1] = f->source_shape[d] >= 0 ? f->source_shape[d] : lengths[i] < f->max_source ? lengths[i] : f->max_source;
+    AIT_TRY(ait_tensor_create(a, f->source_dtype, f->source_rank + 1, shape, t));
+    for (int64_t k = 0, n = ait_tensor_count(t); k < n; ++k) {
+      char *at = (char *)t->data + (size_t)k * ait_dtype_size(t->dtype);
+      if (f->source_vocab) ait_element_set_i64(at, t->dtype, (int64_t)(next(&seed) % (uint32_t)f->source_vocab));
+      else ait_element_set_f64(at, t->dtype, (double)next(&seed) / 0x40000000 - 1);
+    }
+  }
+  return AIT_OK;
+}
+
+static ait_status give_source(dep_eval *e, const ait_graph *g, const ait_tensor *source) {
+  const ait_region_input *in = user_input(g, 1);
+  if (!source->data || !in) return AIT_OK;
+  const ait_value_info *v = &g->values[in->value];
+  for (int32_t d = 0; d < v->rank; ++d) {
+    const ait_dim_expr *x = &g->dims[v->shape[d]];
+    if (x->op == AIT_DIM_SYMBOL) dep_eval_size(e, g->symbols[x->a].name, source->shape[d]);
+  }
+  return dep_eval_give(e, in->value, source);
 }
 
 /* All sequences in one call, or one after the other where the batch is 1. */
 static ait_status ask_original(const ait_graph *g, ait_allocator a, sample *s) {
-  const ait_region_input *in = token_input(g);
+  const ait_region_input *in = user_input(g, 0);
   const ait_value_info *v = &g->values[in->value];
   const ait_dim_expr *batch = &g->dims[v->shape[0]], *length = &g->dims[v->shape[1]];
-  int64_t rows = batch->op == AIT_DIM_SYMBOL ? SEQUENCES : 1, shape[3] = {SEQUENCES, s->length, s->vocab};
+  int64_t rows = batch->op == AIT_DIM_SYMBOL && !s->sources[0].data ? SEQUENCES : 1, shape[3] = {SEQUENCES, s->length, s->vocab};
   dep_eval e;
   AIT_TRY(ait_tensor_create(a, AIT_F32, 3, shape, &s->want));
   AIT_TRY(dep_eval_begin(g, a, false, &e));
@@ -44,6 +74,7 @@ static ait_status ask_original(const ait_graph *g, ait_allocator a, sample *s) {
       ait_element_set_i64((char *)tokens.data + (size_t)i * ait_dtype_size(v->dtype), v->dtype,
                           s->tokens[first + i / s->length][i % s->length]);
     status = dep_eval_give(&e, in->value, &tokens);
+    if (!status) status = give_source(&e, g, &s->sources[first]);
     ait_tensor_release(&tokens);
     if (!status) status = dep_eval_run(&e, g->outputs[0].arg.as.value, &logits);
     ait_tensor part = s->want;
@@ -71,13 +102,14 @@ static ait_status run_pieces(ait_lm *lm, ait_allocator a, const sample *s, int32
                               .max_rows = SEQUENCES * LENGTH,
                               .max_seq = f->max_seq < LENGTH ? f->max_seq : LENGTH};
   ait_lm_context *c;
-  for (uint32_t g = 0; g < f->group_count; ++g) o.units[g] = f->groups[g].kind == AIT_LM_SLOTS ? SEQUENCES : SEQUENCES * pages_each;
+  for (uint32_t g = 0; g < f->group_count; ++g) o.units[g] = f->groups[g].kind != AIT_LM_PAGES ? SEQUENCES : SEQUENCES * pages_each;
   for (int32_t i = 0; i < SEQUENCES; ++i) /* interleaved, backwards */
     for (int32_t p = 0; p < pages_each; ++p) pages[i][p] = (pages_each - 1 - p) * SEQUENCES + i;
   size_t bytes = SEQUENCES * LENGTH * (size_t)s->vocab * sizeof(float);
   float *logits = ait_alloc(a, bytes, 64);
   if (!logits) return AIT_OOM();
   ait_status status = ait_lm_context_create(lm, &o, &c);
+  for (int32_t i = 0; i < SEQUENCES && f->has_source && !status; ++i) status = ait_lm_encode(c, i, &s->sources[i]);
   *worst = 0;
   for (int32_t past = 0; past < s->length && !status; past += piece) {
     int32_t count = past + piece > s->length ? s->length - past : piece;
@@ -122,11 +154,13 @@ static ait_status compare_at(const ait_graph *original, ait_lm *lm, ait_allocato
   *out = (dep_check){.length = length};
   for (int i = 0; i < SEQUENCES; ++i)
     for (int k = 0; k < LENGTH; ++k) s.tokens[i][k] = (int32_t)(next(&seed) % (uint32_t)f->vocab);
-  ait_status status = ask_original(original, a, &s);
+  ait_status status = make_sources(f, a, &s);
+  if (!status) status = ask_original(original, a, &s);
   if (!status) status = run_pieces(lm, a, &s, length, &out->prefill);
   if (!status && f->cached) status = run_pieces(lm, a, &s, 1, &out->steps);
   if (!status && f->cached) status = run_pieces(lm, a, &s, 7, &out->pieces);
   ait_tensor_release(&s.want);
+  for (int i = 0; i < SEQUENCES; ++i) ait_tensor_release(&s.sources[i]);
   return status;
 }
 

@@ -3,7 +3,7 @@
 #include "tune/tune.h"
 #include <stdio.h>
 
-enum { DEFAULT_MAX_SEQ = 32768, PLAIN_MAX_SEQ = 2048, DEFAULT_PAGE = 32 };
+enum { DEFAULT_MAX_SEQ = 32768, PLAIN_MAX_SEQ = 2048, PLAIN_MAX_SOURCE = 1024, DEFAULT_PAGE = 32 };
 static const char *const LOWER = "core";
 static const char *const TIDY = "simplify,cse,dce";
 
@@ -32,13 +32,17 @@ static bool is_integer_matrix(const ait_graph *g, const ait_region_input *in) {
 
 static bool contains(const char *text, const char *part) { return text && strstr(text, part); }
 
-/* The token ids: the input of that name, else the only integer matrix that is no mask and holds no positions. */
+static bool is_side_input(const ait_region_input *in) { return contains(in->name, "mask") || contains(in->name, "position"); }
+
+/* The token ids: the input of that name (the decoder's, where there are two), else the only integer matrix that is no mask and holds no
+ * positions. */
 static ait_status find_tokens(dep_work *w) {
   const ait_region_input *best = NULL;
   for (size_t i = 0; i < w->g->input_count; ++i) {
     const ait_region_input *in = &w->g->inputs[i];
-    if (!is_integer_matrix(w->g, in) || contains(in->name, "mask") || contains(in->name, "position")) continue;
-    if (!best || contains(in->name, "input_ids")) best = in;
+    if (!is_integer_matrix(w->g, in) || is_side_input(in)) continue;
+    if (!best || contains(in->name, "decoder_input_ids") || (contains(in->name, "input_ids") && !contains(best->name, "decoder_")))
+      best = in;
   }
   if (!best)
     return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "no input holds token ids: integers [batch, length]"),
@@ -53,6 +57,53 @@ static ait_status symbol_of(const dep_work *w, int32_t d, const char **out) {
   if (*out || (d == 0 && e->op == AIT_DIM_CONST && e->value == 1)) return AIT_OK;
   return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "the %s of the token ids is fixed", d ? "length" : "batch"),
                         "torch.export.export(…, dynamic_shapes=…) with both dimensions dynamic");
+}
+
+/* The encoder's input: there is one when the tokens are a decoder's. */
+static ait_status find_source(dep_work *w) {
+  const char *tokens = w->g->values[w->tokens].name;
+  for (size_t i = 0; i < w->g->input_count; ++i)
+    if (w->g->inputs[i].value == w->tokens) tokens = w->g->inputs[i].name;
+  for (size_t i = 0; contains(tokens, "decoder_") && i < w->g->input_count; ++i) {
+    const ait_region_input *in = &w->g->inputs[i];
+    if (in->kind != AIT_INPUT_USER || in->value == AIT_NO_INDEX || in->value == w->tokens || is_side_input(in)) continue;
+    const ait_value_info *v = &w->g->values[in->value];
+    bool ids = v->type == AIT_TYPE_TENSOR && v->rank == 2 && (v->dtype == AIT_I64 || v->dtype == AIT_I32);
+    bool features = v->type == AIT_TYPE_TENSOR && v->rank >= 2 && ait_dtype_is_float(v->dtype);
+    if (w->source != AIT_NO_INDEX || (!ids && !features))
+      return ait_error(AIT_CODE_UNSUPPORTED, "input '%s' is none that an encoder has: token ids [batch, length], or one array of features",
+                       in->name);
+    w->source = in->value;
+  }
+  return AIT_OK;
+}
+
+/* One request at a time: its batch is 1; what else is not fixed in its shape is its length. */
+static ait_status settle_source(dep_work *w, const dep_source *source) {
+  if (w->source == AIT_NO_INDEX) return AIT_OK;
+  const ait_graph *g = w->g;
+  const ait_value_info *v = &g->values[w->source];
+  const char *other = NULL;
+  w->max_source = w->options->max_source ? w->options->max_source : source->max_source ? source->max_source : PLAIN_MAX_SOURCE;
+  for (int32_t d = 0; d < v->rank; ++d) {
+    const ait_dim_expr *e = &g->dims[v->shape[d]];
+    if (e->op == AIT_DIM_CONST) {
+      if (d && ait_dtype_is_float(v->dtype)) continue;
+      if (!d && e->value == 1) continue;
+      return ait_error(AIT_CODE_UNSUPPORTED, "the %s of the encoder's input is fixed", d ? "length" : "batch");
+    }
+    if (e->op != AIT_DIM_SYMBOL) return ait_error(AIT_CODE_UNSUPPORTED, "the shape of the encoder's input is not understood");
+    const char *name = g->symbols[e->a].name;
+    if (d == 0) other = name;
+    else if (!w->source_name && strcmp(name, w->tokens_name)) {
+      w->source_name = ait_arena_strdup(&w->arena, name, strlen(name));
+      if (!w->source_name) return AIT_OOM();
+      ait_symbol *s = ait_graph_symbol(w->g, name);
+      if (s->max < w->max_source) w->max_source = s->max;
+      s->min = 1;
+    } else return ait_error(AIT_CODE_UNSUPPORTED, "more than one size of the encoder's input is not fixed");
+  }
+  return other ? dep_bind_symbol(w->g, other, 1) : AIT_OK;
 }
 
 /* What callers of the plain model pass beside the tokens: positions 0, 1, …, and masks of ones. */
@@ -79,7 +130,7 @@ static ait_status settle_inputs(dep_work *w) {
   size_t kept = 0;
   for (size_t i = 0; i < w->g->input_count; ++i) {
     ait_region_input in = w->g->inputs[i];
-    if (in.kind == AIT_INPUT_USER && in.value != w->tokens) {
+    if (in.kind == AIT_INPUT_USER && in.value != w->tokens && in.value != w->source) {
       uint32_t fresh;
       if (in.value == AIT_NO_INDEX) continue;
       AIT_TRY(settle_input(w, i, &fresh));
@@ -87,6 +138,7 @@ static ait_status settle_inputs(dep_work *w) {
       continue;
     }
     if (in.value == w->tokens) in.user_index = 0;
+    else if (in.value == w->source) in.user_index = 1;
     w->g->inputs[kept++] = in;
   }
   w->g->input_count = kept;
@@ -179,6 +231,7 @@ static ait_status settle_sizes(dep_work *w, const dep_source *source) {
 static ait_status prepare(dep_work *w, const dep_source *source, ait_graph **out_original) {
   const char *batch;
   AIT_TRY(find_tokens(w));
+  AIT_TRY(find_source(w));
   AIT_TRY(find_logits(w));
   AIT_TRY(symbol_of(w, 0, &batch));
   AIT_TRY(symbol_of(w, 1, &w->tokens_name));
@@ -193,6 +246,7 @@ static ait_status prepare(dep_work *w, const dep_source *source, ait_graph **out
   AIT_TRY(run_passes(w, TIDY));
   AIT_TRY(ait_graph_clone(w->g, out_original));
   if (batch) AIT_TRY(dep_bind_symbol(w->g, batch, 1));
+  AIT_TRY(settle_source(w, source));
   w->g->guard_count = 0; /* they were conditions on the batch and the length of one call */
   ait_symbol *s = ait_graph_symbol(w->g, w->tokens_name);
   s->min = 1;
@@ -253,6 +307,9 @@ static ait_status cache(dep_work *w) {
   AIT_TRY(add_metadata(w));
   AIT_TRY(match_all(w));
   AIT_TRY(check_labels(w));
+  AIT_TRY(dep_match_memory(w));
+  AIT_TRY(dep_label_graph(w));
+  AIT_TRY(check_labels(w));
   AIT_TRY(run_passes(w, TIDY));
   AIT_TRY(dep_label_graph(w));
   AIT_TRY(check_labels(w));
@@ -286,7 +343,7 @@ static ait_status run_whole(dep_work *w, ait_graph *plain, ait_status why) {
 
 static ait_status cache_or_not(dep_work *w) {
   ait_graph *plain = NULL;
-  if (w->options->allow_unmatched) AIT_TRY(ait_graph_clone(w->g, &plain));
+  if (w->options->allow_unmatched && w->source == AIT_NO_INDEX) AIT_TRY(ait_graph_clone(w->g, &plain));
   ait_status status = cache(w);
   if (plain && status && ait_status_code(status) == AIT_CODE_UNSUPPORTED) return run_whole(w, plain, status);
   ait_graph_destroy(plain);
@@ -312,14 +369,16 @@ ait_status ait_deploy(const char *path, const char *out_path, const ait_deploy_o
   ait_deploy_options known;
   ait_deploy_options_init(&known);
   if (options) memcpy(&known, options, options->struct_size < sizeof known ? options->struct_size : sizeof known);
-  dep_work w = {.a = known.allocator, .options = &known, .positions = AIT_NO_INDEX, .places = AIT_NO_INDEX};
+  dep_work w = {.a = known.allocator, .options = &known, .positions = AIT_NO_INDEX, .places = AIT_NO_INDEX, .source = AIT_NO_INDEX};
   w.context.allocator = w.a;
   ait_arena_init(&w.arena, w.a);
   dep_source source;
   *out_json = NULL;
   ait_status status = dep_source_open(w.a, path, &source);
-  if (!status) status = deploy(&w, &source, out_path, out_json);
+  if (!status && !strcmp(source.task, "embed")) status = dep_deploy_embed(&w, &source, out_path, out_json);
+  else if (!status) status = deploy(&w, &source, out_path, out_json);
   ait_graph_destroy(w.g);
+  ait_graph_destroy(w.encoder);
   ait_free(w.a, w.labels, w.label_capacity * sizeof *w.labels);
   ait_free(w.a, w.states, w.state_capacity * sizeof *w.states);
   ait_free(w.a, w.masks, w.mask_capacity * sizeof *w.masks);

@@ -18,6 +18,7 @@ typedef struct dep_source {
   } * renames;
   uint32_t rename_count;
   int64_t max_positions; /* 0: not known */
+  int64_t max_source;    /* of an encoder's input; 0: not known */
   int64_t bos, pad, stops[AIT_LM_MAX_STOPS];
   uint32_t stop_count;
   struct dep_file {
@@ -25,6 +26,8 @@ typedef struct dep_source {
     size_t size;
   } files[8]; /* go into the artifact as they are */
   uint32_t file_count;
+  const struct ait_json *description; /* ait.json; NULL: there is none */
+  const char *task;                   /* "lm", "embed", "seq2seq" */
 } dep_source;
 typedef struct dep_file dep_file;
 

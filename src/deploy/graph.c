@@ -204,7 +204,7 @@ ait_status dep_find_group(dep_work *w, ait_lm_kind kind, int64_t window, uint32_
     return ait_error(AIT_CODE_LIMIT, "the model's layers have more than %d different windows", AIT_LM_MAX_GROUPS);
   dep_group *group = &w->groups[w->group_count++];
   *group = (dep_group){.kind = kind, .window = window, .table = AIT_NO_INDEX};
-  if (kind == AIT_LM_SLOTS) return AIT_OK;
+  if (kind != AIT_LM_PAGES) return AIT_OK;
   snprintf(name, sizeof name, "table%u", *out);
   AIT_TRY(dep_symbol(w, "sequences", &shape[0]));
   AIT_TRY(dep_symbol(w, name, &shape[1]));
@@ -223,6 +223,7 @@ ait_status dep_add_state(dep_work *w, const char *name, uint32_t group, ait_dtyp
   if (!kept) return AIT_OOM();
   w->states[w->state_count++] = (dep_state){kept, group};
   if (w->groups[group].kind == AIT_LM_SLOTS) snprintf(symbol, sizeof symbol, "slots");
+  else if (w->groups[group].kind == AIT_LM_MEMORY) snprintf(symbol, sizeof symbol, "units");
   else snprintf(symbol, sizeof symbol, "pages%u", group);
   AIT_TRY(dep_symbol(w, symbol, &dims[0]));
   for (int32_t d = 1; d < rank; ++d) AIT_TRY(ait_dim_const(w->g, shape[d], &dims[d]));

@@ -2,6 +2,7 @@
 #ifndef AIT_SRC_DEPLOY_INTERNAL_H
 #define AIT_SRC_DEPLOY_INTERNAL_H
 
+#include "artifact/artifact.h"
 #include "backends/reference/reference.h"
 #include "deploy/deploy.h"
 #include "passes/rewrite.h"
@@ -77,12 +78,26 @@ typedef struct dep_term {
 } dep_term;
 enum { DEP_MAX_TERMS = 8 };
 
+/* An attention as it was found in the graph. */
+typedef struct dep_found {
+  dep_kind scores;  /* what its scores are: DEP_SCORES, or DEP_TOKEN where the keys come from an encoder */
+  uint32_t q, k, v; /* k: [.., keys, width] once transposed back */
+  bool k_is_transposed;
+  double scale, cap;
+  dep_term terms[DEP_MAX_TERMS];
+  uint32_t term_count;
+  bool causal;
+  uint32_t sinks; /* value that holds one number a head; AIT_NO_INDEX */
+} dep_found;
+
 typedef struct dep_mask_memo {
   dep_term terms[DEP_MAX_TERMS];
   uint32_t count;
   bool good, causal;
   int64_t window;
   double *slopes;
+  float *bias;       /* [heads, distances]: a bias by distance that is not linear; NULL: slopes say all */
+  int64_t distances; /* the last one counts for all that are farther */
   int64_t heads;
   char why[160];
 } dep_mask_memo;
@@ -112,7 +127,14 @@ typedef struct dep_work {
   dep_mask_memo *masks;
   size_t mask_count, mask_capacity;
   uint32_t layers, tables;
-  char near[256]; /* why the latest candidate did not match */
+  /* models with an encoder */
+  uint32_t source;         /* the graph input of the encoder; AIT_NO_INDEX: none */
+  const char *source_name; /* symbol of its length; NULL: fixed */
+  int64_t max_source;      /* longest input of the encoder */
+  int64_t memory_room;     /* rows of keys that this makes */
+  int64_t source_vocab;    /* token ids are below it; 0: the input holds no ids */
+  ait_graph *encoder;      /* its input to keys and values [G, S, d] of each layer; owned */
+  char near[256];          /* why the latest candidate did not match */
 } dep_work;
 
 /* source.c. Errors name the file: not-found, io, invalid-model, incompatible. */
@@ -122,6 +144,31 @@ ait_status dep_read_text(dep_source *source, const char *path, const char **out,
 
 /* deploy.c: a line for options->note. */
 void dep_tell(const dep_work *w, const char *format, ...) AIT_PRINTF(2, 3);
+
+/* plan.c: one or two graphs (the second: what runs once for each request) as plans with shared weights, a model in memory, a file. */
+typedef struct dep_part {
+  ait_graph *g; /* borrowed; of part 0 the work's own */
+  ait_region *region;
+  ait_plan plan;
+} dep_part;
+typedef struct dep_sealing {
+  dep_work *w;
+  dep_part parts[2];
+  uint32_t part_count;
+  ait_weight_store *weights; /* those that the graphs read */
+  const char *section_name;  /* "llm.json" */
+  const char *deploy_json;   /* into the manifest under "deploy"; NULL: nothing */
+  ait_text section, second;  /* its text, written by the caller; the second graph, encoded */
+} dep_sealing;
+void dep_sealing_init(dep_sealing *s, dep_work *w, const char *section_name);
+void dep_sealing_deinit(dep_sealing *s);
+ait_status dep_sealing_plan(dep_sealing *s) AIT_MUST_USE;                   /* from the graphs as they are now */
+ait_status dep_sealing_model(dep_sealing *s, ait_model **out) AIT_MUST_USE; /* reads from s as long as it lives */
+ait_status dep_sealing_write(dep_sealing *s, const dep_source *source, const char *path) AIT_MUST_USE;
+ait_status dep_sealing_report(const dep_sealing *s, char **out) AIT_MUST_USE; /* the section, for ait_string_free */
+
+/* embed.c: an encoder of texts as it is. */
+ait_status dep_deploy_embed(dep_work *w, dep_source *source, const char *path, char **out_json) AIT_MUST_USE;
 
 /* seal.c: the plan, the section llm.json, the file. `original` is the lowered graph as it was, for the proof; NULL: none. */
 ait_status dep_seal(dep_work *w, const dep_source *source, const ait_graph *original, const char *path, char **out_json) AIT_MUST_USE;
@@ -163,6 +210,11 @@ ait_status dep_reach(dep_work *w, int64_t *out) AIT_MUST_USE;
 
 /* attention.c. n: a product of scores and values, or a fused attention. *out_matched false: dep_work.near says why. */
 ait_status dep_match_attention(dep_work *w, ait_node *n, bool *out_matched) AIT_MUST_USE;
+/* What stands before the product of probabilities and values n, or in a fused attention; false: w->near says why it is none. */
+bool dep_read_attention(dep_work *w, const ait_node *n, dep_found *out);
+ait_status dep_label_from(dep_work *w, ait_node *after, const ait_node *end) AIT_MUST_USE; /* nodes between them */
+/* memory.c: attention over what an encoder gave. Labels must be there; they are stale after. Sets w->encoder. */
+ait_status dep_match_memory(dep_work *w) AIT_MUST_USE;
 /* masks.c: what the terms, at most DEP_MAX_TERMS, make of the scores. `causal`: the fused operator's own flag. */
 ait_status dep_read_mask(dep_work *w, const dep_term *terms, uint32_t count, bool causal, dep_mask_memo **out) AIT_MUST_USE;
 /* mask_grid.c: the mask on a grid of queries and keys. */
@@ -190,6 +242,8 @@ ait_status dep_match_expert_loops(dep_work *w, bool *out_changed) AIT_MUST_USE;
  * after. */
 ait_status dep_match_scan(dep_work *w, bool *out_matched) AIT_MUST_USE;
 ait_status dep_match_scan_operator(dep_work *w, ait_node *n, bool *out_matched) AIT_MUST_USE; /* ait.scan */
+/* proof.c: for a proof, one sequence of `length` tokens in pages 0, 1, … and slot 0; pools of that size. */
+ait_status dep_give_step(dep_work *w, dep_eval *e, int64_t length) AIT_MUST_USE;
 /* rows.c: [T, heads, width] of a value with its tokens along one dim and its width last (*heads -1: it is not of that form), and back to
  * the shape of `like`, whose tokens lie along `dim`. */
 ait_status dep_to_rows(dep_work *w, const ait_rewrite *r, uint32_t value, uint32_t *out, int64_t *heads) AIT_MUST_USE;

@@ -145,6 +145,82 @@ static void read_slopes(const dep_grid *m, double *slopes) {
   }
 }
 
+/* ---- a bias by distance that is not linear: buckets of relative positions
+ * ---------------------------------------------------------------*/
+/* For each head and distance the bias of the last query, on a whole grid; false where it is not a function of the distance alone. */
+static bool read_distances(const dep_grid *m, int64_t window, float *bias) {
+  int64_t n = m->points;
+  for (int64_t h = 0; h < m->heads; ++h)
+    for (int64_t d = 0; d < n; ++d) {
+      bool seen = allowed(n - 1, n - 1 - d, window);
+      bias[h * n + d] = seen ? m->bias[(h * n + n - 1) * n + n - 1 - d] : d > 0 ? bias[h * n + d - 1] : 0;
+    }
+  for (int64_t h = 0; h < m->heads; ++h)
+    for (int64_t q = 0; q < n; ++q)
+      for (int64_t k = 0; k <= q; ++k) {
+        if (!allowed(q, k, window)) continue;
+        float want = bias[h * n + q - k], got = m->bias[(h * n + q) * n + k];
+        if (!(fabsf(want - got) <= 1e-6f + 2e-6f * fabsf(want))) return false;
+      }
+  return true;
+}
+
+/* Distances up to the one from which on nothing changes. */
+static int64_t steady_from(const float *bias, int64_t heads, int64_t n) {
+  int64_t most = 1;
+  for (int64_t h = 0; h < heads; ++h)
+    for (int64_t d = n - 1; d >= most; --d)
+      if (bias[h * n + d] != bias[h * n + d - 1]) {
+        most = d + 1;
+        break;
+      }
+  return most;
+}
+
+/* A table, read at a length at which its end shows; memo->bias stays NULL where there is none, and memo->why says it. */
+static ait_status judge_distances(dep_work *w, dep_mask_memo *memo) {
+  int64_t longest = memo->heads > 32 ? 512 : 1024, n = w->max_seq < longest ? w->max_seq : longest;
+  dep_grid m = {.points = n, .heads = memo->heads};
+  float *bias = AIT_ARENA_ARRAY(&w->arena, float, (size_t)(memo->heads * n));
+  bool good = true;
+  if (!bias) return AIT_OOM();
+  ait_status status = dep_grid_fill(w, memo->terms, memo->count, memo->causal, &m, &good);
+  good = !status && good && check_shape(&m, memo->window, n, memo->why) && read_distances(&m, memo->window, bias);
+  ait_free(w->a, m.bias, m.bytes);
+  AIT_TRY(status);
+  if (!good) {
+    snprintf(memo->why, sizeof memo->why, "its mask adds a bias that is no function of the distance");
+    return AIT_OK;
+  }
+  int64_t used = steady_from(bias, memo->heads, n);
+  if (used > n / 2 && n < w->max_seq) {
+    snprintf(memo->why, sizeof memo->why, "its bias still changes at distance %d of up to %d", (int)used, (int)w->max_seq);
+    return AIT_OK;
+  }
+  for (int64_t h = 0; h < memo->heads; ++h) memmove(bias + h * used, bias + h * n, (size_t)used * sizeof *bias);
+  memset(memo->slopes, 0, (size_t)memo->heads * sizeof *memo->slopes);
+  memo->bias = bias;
+  memo->distances = used;
+  return AIT_OK;
+}
+
+/* The table found at one length, at another one. */
+static bool check_distances(const dep_grid *m, const dep_mask_memo *memo, char why[160]) {
+  for (int64_t h = 0; h < m->heads; ++h)
+    for (int64_t q = 0; q < m->points; ++q)
+      for (int64_t k = 0; k <= q; ++k) {
+        int64_t from = dep_grid_at(m, q), to = dep_grid_at(m, k);
+        if (!allowed(from, to, memo->window)) continue;
+        int64_t d = from - to < memo->distances ? from - to : memo->distances - 1;
+        float want = memo->bias[h * memo->distances + d], got = m->bias[(h * m->points + q) * m->points + k];
+        if (fabsf(want - got) <= 1e-6f + 2e-6f * fabsf(want)) continue;
+        snprintf(why, 160, "its mask adds a bias that depends on more than the distance (head %d, query %lld, key %lld)", (int)h,
+                 (long long)from, (long long)to);
+        return false;
+      }
+  return true;
+}
+
 static ait_status look_at(dep_work *w, dep_mask_memo *memo, dep_grid m, int64_t length, bool first) {
   ait_status status = dep_grid_fill(w, memo->terms, memo->count, memo->causal, &m, &memo->good);
   if (!memo->good) snprintf(memo->why, sizeof memo->why, "its mask has a shape or values that are not understood");
@@ -152,8 +228,11 @@ static ait_status look_at(dep_work *w, dep_mask_memo *memo, dep_grid m, int64_t 
     memo->window = window_of(&m);
     read_slopes(&m, memo->slopes);
   }
-  memo->good = memo->good && !status && check_shape(&m, memo->window, length, memo->why) &&
-               check_bias(&m, memo->window, memo->slopes, memo->why) && (!first || edge_is_known(&m, memo->window, memo->why));
+  memo->good = memo->good && !status && check_shape(&m, memo->window, length, memo->why);
+  bool linear = memo->good && !memo->bias && check_bias(&m, memo->window, memo->slopes, memo->why);
+  if (memo->good && !linear && first) status = judge_distances(w, memo);
+  memo->good = memo->good && !status && (linear || (memo->bias && check_distances(&m, memo, memo->why))) &&
+               (!first || edge_is_known(&m, memo->window, memo->why));
   ait_free(w->a, m.bias, m.bytes);
   return status;
 }

@@ -4,8 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* One sequence of `length` tokens in pages 0, 1, …, slot 0; pools of that size. */
-static ait_status give_step(dep_work *w, dep_eval *e, int64_t length) {
+ait_status dep_give_step(dep_work *w, dep_eval *e, int64_t length) {
   const ait_graph *g = w->g;
   int64_t pages = (length + w->page_size - 1) / w->page_size;
   for (size_t i = 0; i < g->symbol_count; ++i) {
@@ -43,7 +42,7 @@ static ait_status one_case(dep_work *w, dep_eval *e, uint32_t old_value, uint32_
                            uint32_t negative, int64_t length, double scale, double *out) {
   ait_tensor old, fresh, kept;
   dep_eval_forget(e);
-  AIT_TRY(give_step(w, e, length));
+  AIT_TRY(dep_give_step(w, e, length));
   for (uint32_t i = 0; i < count; ++i) AIT_TRY(dep_eval_give_random(e, operands[i], 977 * (uint64_t)length + i, scale, negative >> i & 1));
   AIT_TRY(dep_eval_run(e, old_value, &old));
   kept = ait_tensor_retain(&old);

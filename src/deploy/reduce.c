@@ -39,14 +39,15 @@ ait_status dep_reduce_check(const ait_deploy_options *options) {
   return read_pools(options, &pools);
 }
 
-static ait_status reduce_weights(dep_work *w, bool *any) {
+static ait_status reduce_weights(dep_work *w, ait_graph *g, bool *any) {
   ait_quantise_options q;
   bool changed = false;
   AIT_TRY(read_weights(w->options, &q));
+  if (g != w->g) q.head = q.linear; /* an encoder has none */
   if (!q.linear && !q.embedding && !q.head) return AIT_OK;
   *any = true;
-  AIT_TRY(ait_graph_quantise(w->g, &w->context, &q, &changed));
-  return ait_passes_run(w->g, "dce", &w->context, NULL, NULL);
+  AIT_TRY(ait_graph_quantise(g, &w->context, &q, &changed));
+  return ait_passes_run(g, "dce", &w->context, NULL, NULL);
 }
 
 static ait_status set_dtype(dep_work *w, uint32_t value, ait_dtype dtype) {
@@ -92,6 +93,7 @@ static ait_status reduce_pools(dep_work *w, bool *any) {
 
 ait_status dep_reduce(dep_work *w, bool *out_any) {
   *out_any = false;
-  AIT_TRY(reduce_weights(w, out_any));
+  AIT_TRY(reduce_weights(w, w->g, out_any));
+  if (w->encoder) AIT_TRY(reduce_weights(w, w->encoder, out_any));
   return reduce_pools(w, out_any);
 }

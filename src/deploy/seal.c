@@ -1,86 +1,63 @@
-/* The cached graph as a plan and a file. */
-#include "artifact/artifact.h"
+/* The cached graph as a plan and a file: llm.json, the proof on the plan in memory. */
+#include "base/json.h"
 #include "deploy/internal.h"
 #include "llm/evaluate.h"
-#include "runtime/runtime.h"
-#include "tune/tune.h"
 #include <stdio.h>
 
 typedef struct seal {
   dep_work *w;
   const dep_source *source;
-  ait_region *region;
-  ait_plan plan;
-  ait_weight_store *weights; /* those that the graph reads */
-  ait_text section;          /* llm.json */
-  ait_text evidence;         /* of the manifest */
-  dep_check check, reduced;  /* before, and with fewer bits */
+  dep_sealing files;
+  ait_text evidence;        /* of the manifest */
+  dep_check check, reduced; /* before, and with fewer bits */
   ait_perplexity before, after;
   ait_tokenizer *tokenizer; /* for the text; NULL: none is given */
   bool checked, is_reduced;
   int64_t vocab;
 } seal;
 
-/* ---- weights that are read ------------------------------------------------------------------------------------------------------------*/
-static ait_status used_weights(const ait_graph *g, ait_weight_store **out) {
-  ait_weight_store *store;
-  size_t storages = ait_weight_store_storage_count(g->weights);
-  uint32_t *moved = ait_alloc_zero(g->allocator, (storages + 1) * sizeof *moved, 4); /* index + 1 */
-  if (!moved) return AIT_OOM();
-  ait_status status = ait_weight_store_create(g->allocator, &store);
-  if (status) goto cleanup;
-  for (size_t i = 0; i < g->input_count && !status; ++i) {
-    const ait_weight *from = g->inputs[i].kind == AIT_INPUT_USER ? NULL : ait_weight_store_find(g->weights, g->inputs[i].name);
-    if (!from || ait_weight_store_find(store, from->name)) continue;
-    ait_weight to = *from;
-    uint32_t *index = &moved[from->storage];
-    if (!*index) {
-      status = ait_weight_store_add_storage(store, ait_storage_retain(ait_weight_store_storage(g->weights, from->storage)), index);
-      ++*index;
-    }
-    to.storage = *index - 1;
-    if (!status) status = ait_weight_store_add(store, &to);
-  }
-  if (status) ait_weight_store_release(store);
-  else *out = store;
-cleanup:
-  ait_free(g->allocator, moved, (storages + 1) * sizeof *moved);
-  return status;
-}
-
-/* Inputs that nothing reads: weights go; user inputs stay. */
-static ait_status drop_unread(ait_graph *g) {
-  uint32_t *uses;
-  size_t kept = 0;
-  AIT_TRY(ait_graph_count_uses(g, g->allocator, &uses));
-  for (size_t i = 0; i < g->input_count; ++i)
-    if (g->inputs[i].kind == AIT_INPUT_USER || uses[g->inputs[i].value]) g->inputs[kept++] = g->inputs[i];
-  g->input_count = kept;
-  ait_free(g->allocator, uses, g->value_count * sizeof *uses);
-  return AIT_OK;
-}
-
-static ait_status input_names(ait_graph *g) {
-  const char *names[256];
-  size_t count = 0;
-  for (size_t i = 0; i < g->input_count; ++i) count += g->inputs[i].kind == AIT_INPUT_USER;
-  const char **all = count <= AIT_COUNT(names) ? names : AIT_ARENA_ARRAY(g->arena, const char *, count);
-  if (!all) return AIT_OOM();
-  for (size_t i = 0; i < g->input_count; ++i)
-    if (g->inputs[i].kind == AIT_INPUT_USER) all[g->inputs[i].user_index] = g->inputs[i].name;
-  return ait_graph_set_input_spec(g, all, count);
-}
-
 /* ---- llm.json -------------------------------------------------------------------------------------------------------------------------*/
 static void put_states(const dep_work *w, ait_text *t) {
   ait_text_printf(t, ",\"groups\":[");
   for (uint32_t i = 0; i < w->group_count; ++i)
-    ait_text_printf(t, "%s{\"kind\":\"%s\",\"window\":%lld,\"layers\":%u}", i ? "," : "",
-                    w->groups[i].kind == AIT_LM_SLOTS ? "slots" : "pages", (long long)w->groups[i].window, w->groups[i].layers);
+    ait_text_printf(t, "%s{\"kind\":\"%s\",\"window\":%lld,\"layers\":%u}", i ? "," : "", ait_lm_kind_name(w->groups[i].kind),
+                    (long long)w->groups[i].window, w->groups[i].layers);
   ait_text_printf(t, "],\"states\":[");
   for (size_t i = 0; i < w->state_count; ++i)
     ait_text_printf(t, "%s{\"name\":\"%s\",\"group\":%u}", i ? "," : "", w->states[i].name, w->states[i].group);
   ait_text_printf(t, "]");
+}
+
+/* What ait.json says of decoding, and what the encoder takes. */
+static ait_status put_encoder(const seal *s, ait_text *t) {
+  const dep_work *w = s->w;
+  const ait_json *o = ait_json_get_kind(s->source->description, "generation", AIT_JSON_OBJECT);
+  static const char *const lists[] = {"start", "suppress", "begin_suppress"};
+  int64_t end = -1;
+  if (!w->encoder) return AIT_OK;
+  (void)ait_json_get_int(o, "forced_end", &end);
+  ait_text_printf(t, ",\"source\":{\"max\":%lld,\"room\":%lld,\"vocab\":%lld},\"generation\":{\"forced_end\":%lld",
+                  (long long)w->max_source, (long long)w->memory_room, (long long)w->source_vocab, (long long)end);
+  for (size_t k = 0; k < AIT_COUNT(lists); ++k) {
+    const ait_json *list = ait_json_get_kind(o, lists[k], AIT_JSON_ARRAY);
+    ait_text_printf(t, ",\"%s\":[", lists[k]);
+    for (uint32_t i = 0; list && i < list->count; ++i) {
+      if (list->as.items[i].kind != AIT_JSON_INT) return ait_error(AIT_CODE_INVALID_MODEL, "ait.json: 'generation.%s'", lists[k]);
+      ait_text_printf(t, "%s%lld", i ? "," : "", (long long)list->as.items[i].as.i);
+    }
+    ait_text_printf(t, "]");
+  }
+  const ait_json *forced = ait_json_get_kind(o, "forced", AIT_JSON_ARRAY);
+  ait_text_printf(t, ",\"forced\":[");
+  for (uint32_t i = 0; forced && i < forced->count; ++i) {
+    const ait_json *pair = &forced->as.items[i];
+    if (pair->kind != AIT_JSON_ARRAY || pair->count != 2 || pair->as.items[0].kind != AIT_JSON_INT ||
+        pair->as.items[1].kind != AIT_JSON_INT)
+      return ait_error(AIT_CODE_INVALID_MODEL, "ait.json: 'generation.forced' is not a list of [position, token]");
+    ait_text_printf(t, "%s[%lld,%lld]", i ? "," : "", (long long)pair->as.items[0].as.i, (long long)pair->as.items[1].as.i);
+  }
+  ait_text_printf(t, "]}");
+  return AIT_OK;
 }
 
 static void put_check(ait_text *t, const char *key, const dep_check *c) {
@@ -137,7 +114,7 @@ static ait_status write_evidence(seal *s) {
 }
 
 static ait_status write_section(seal *s) {
-  ait_text *t = &s->section;
+  ait_text *t = &s->files.section;
   const dep_source *source = s->source;
   t->length = 0;
   ait_text_printf(t, "{\"format\":1,\"vocab\":%lld,\"max_seq\":%lld,\"page_size\":%lld,\"bos\":%lld,\"pad\":%lld,\"stops\":[",
@@ -147,33 +124,17 @@ static ait_status write_section(seal *s) {
   ait_text_printf(t, "],\"cached\":%s", s->w->uncached ? "false" : "true");
   if (s->w->switch_at) ait_text_printf(t, ",\"switch_at\":%lld", (long long)s->w->switch_at);
   put_states(s->w, t);
+  AIT_TRY(put_encoder(s, t));
   put_evidence(s, t);
   ait_text_printf(t, "}\n");
   return t->failed ? AIT_OOM() : AIT_OK;
 }
 
 /* ---- the proof, on the plan in memory -------------------------------------------------------------------------------------------------*/
-static const void *find_section(void *owner, const char *name, size_t *out_size) {
-  seal *s = owner;
-  if (strcmp(name, "llm.json")) return NULL;
-  *out_size = s->section.length;
-  return s->section.data;
-}
-
 /* The plan as a model, as if it had been loaded from the file. */
 static ait_status open_plan(seal *s, ait_model **model, ait_lm **lm) {
-  ait_model_parts parts = {.allocator = s->w->a,
-                           .portable = s->region,
-                           .weights = ait_weight_store_provider(s->weights),
-                           .plans = &s->plan,
-                           .plan_count = 1,
-                           .plans_only = true,
-                           .cpu_mask = UINT64_MAX,
-                           .code_allowed = true,
-                           .owner = s,
-                           .entry = find_section};
   *lm = NULL;
-  AIT_TRY(ait_model_build(&parts, model));
+  AIT_TRY(dep_sealing_model(&s->files, model));
   return ait_lm_create(s->w->a, *model, lm);
 }
 
@@ -211,53 +172,8 @@ static ait_status prove(seal *s, const ait_graph *original) {
       s->check.prefill, s->check.steps, s->check.pieces);
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------------------------------*/
-static ait_status write_file(seal *s, const char *path) {
-  ait_artifact_extra extras[10] = {{"llm.json", s->section.data, s->section.length}};
-  size_t count = 1;
-  for (uint32_t i = 0; i < s->source->file_count; ++i)
-    extras[count++] = (ait_artifact_extra){s->source->files[i].name, s->source->files[i].text, s->source->files[i].size};
-  ait_artifact_content content = {.portable = s->region,
-                                  .weights = s->weights,
-                                  .plans = &s->plan,
-                                  .plan_count = 1,
-                                  .deploy_json = s->evidence.data,
-                                  .producer = s->w->g->producer,
-                                  .model_name = s->w->g->name,
-                                  .extras = extras,
-                                  .extra_count = count};
-  return ait_artifact_write(s->w->a, path, &content);
-}
-
-static ait_status report(const seal *s, char **out) {
-  *out = ait_alloc(ait_allocator_default(), s->section.length + 1, 1);
-  if (!*out) return AIT_OOM();
-  memcpy(*out, s->section.data, s->section.length + 1);
-  return AIT_OK;
-}
-
-static void drop_plan(seal *s) {
-  ait_plan_deinit(&s->plan);
-  ait_graph_region_destroy(s->w->a, s->region);
-  ait_weight_store_release(s->weights);
-  s->plan = (ait_plan){.allocator = s->w->a};
-  s->region = NULL;
-  s->weights = NULL;
-}
-
 static ait_status make_plan(seal *s) {
-  dep_work *w = s->w;
-  ait_graph *g = w->g;
-  char target[256];
-  drop_plan(s);
-  AIT_TRY(drop_unread(g));
-  AIT_TRY(input_names(g));
-  AIT_TRY(ait_graph_verify(g));
-  AIT_TRY(used_weights(g, &s->weights));
-  AIT_TRY(ait_graph_region(g, w->a, &s->region));
-  ait_plan_target(ait_cpu_features(), target, sizeof target);
-  AIT_TRY(ait_plan_compile(w->a, w->options->backend ? w->options->backend : "native", NULL, s->region,
-                           ait_weight_store_provider(s->weights), UINT64_MAX, target, &s->plan));
+  AIT_TRY(dep_sealing_plan(&s->files));
   return write_section(s);
 }
 
@@ -279,13 +195,15 @@ static ait_status run(seal *s, const ait_graph *original, const char *path, char
              100 * (s->after.perplexity / s->before.perplexity - 1));
   AIT_TRY(write_section(s));
   AIT_TRY(write_evidence(s));
-  AIT_TRY(write_file(s, path));
-  return report(s, out_json);
+  s->files.deploy_json = s->evidence.data;
+  AIT_TRY(dep_sealing_write(&s->files, s->source, path));
+  return dep_sealing_report(&s->files, out_json);
 }
 
 /* Said before the work: what the text needs. */
 static ait_status open_text(seal *s) {
   if (!s->w->options->eval_text) return AIT_OK;
+  if (s->w->encoder) return ait_error(AIT_CODE_UNSUPPORTED, "perplexity of a model with an encoder");
   if (s->w->uncached)
     return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "perplexity of a model without caches"),
                           "without --allow-unmatched, or without --eval");
@@ -297,14 +215,15 @@ static ait_status open_text(seal *s) {
 }
 
 ait_status dep_seal(dep_work *w, const dep_source *source, const ait_graph *original, const char *path, char **out_json) {
-  seal s = {.w = w, .source = source, .plan = {.allocator = w->a}};
-  ait_text_init(&s.section, w->a);
+  seal s = {.w = w, .source = source};
+  dep_sealing_init(&s.files, w, "llm.json");
   ait_text_init(&s.evidence, w->a);
+  s.files.parts[1].g = w->encoder;
+  s.files.part_count = w->encoder ? 2 : 1;
   ait_status status = open_text(&s);
   if (!status) status = run(&s, original, path, out_json);
   ait_tokenizer_destroy(s.tokenizer);
-  ait_text_deinit(&s.section);
   ait_text_deinit(&s.evidence);
-  drop_plan(&s);
+  dep_sealing_deinit(&s.files);
   return status;
 }

@@ -72,12 +72,16 @@ static ait_status read_description(dep_source *s, const char *path) {
   AIT_TRY(ait_error_context(ait_json_parse(&s->arena, text, size, &root), "'%s'", path));
   if (!ait_json_get_int(root, "format", &format) || format != 1)
     return ait_error(AIT_CODE_INCOMPATIBLE, "'%s' has format %lld, this ait reads 1", path, (long long)format);
+  s->description = root;
+  if ((name = ait_json_get_string(root, "task"))) s->task = name;
+  if (strcmp(s->task, "lm") && strcmp(s->task, "embed") && strcmp(s->task, "seq2seq"))
+    return ait_error(AIT_CODE_INCOMPATIBLE, "'%s' is for the task '%s', this ait knows lm, embed and seq2seq", path, s->task);
   name = ait_json_get_string(root, "graph");
   s->graph = inside(s, name ? name : "model.pt2");
   if ((name = ait_json_get_string(root, "checkpoint"))) s->checkpoint = inside(s, name);
   if ((name = ait_json_get_string(root, "extra"))) s->extra = inside(s, name);
-  static const char *const keys[] = {"max_positions", "bos", "pad"};
-  int64_t *const numbers[] = {&s->max_positions, &s->bos, &s->pad};
+  static const char *const keys[] = {"max_positions", "max_source", "bos", "pad"};
+  int64_t *const numbers[] = {&s->max_positions, &s->max_source, &s->bos, &s->pad};
   for (size_t i = 0; i < AIT_COUNT(keys); ++i) AIT_TRY(ait_error_context(read_number(root, keys[i], numbers[i]), "'%s'", path));
   AIT_TRY(ait_error_context(read_stops(s, ait_json_get_kind(root, "stops", AIT_JSON_ARRAY)), "'%s'", path));
   if (!s->graph) return AIT_OOM();
@@ -85,7 +89,7 @@ static ait_status read_description(dep_source *s, const char *path) {
 }
 
 ait_status dep_source_open(ait_allocator a, const char *path, dep_source *out) {
-  *out = (dep_source){.bos = -1, .pad = -1};
+  *out = (dep_source){.bos = -1, .pad = -1, .task = "lm"};
   ait_arena_init(&out->arena, a);
   if (!is_folder(path)) {
     out->graph = ait_arena_strdup(&out->arena, path, strlen(path));

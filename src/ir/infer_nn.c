@@ -315,6 +315,22 @@ ait_status infer_rule_cached_attention(const infer_call *c) {
   return infer_set(c, 0, q->dtype, &shape);
 }
 
+/* q [T, H, d], v_pool [units, G, M, dv] -> [T, H, dv]; docs/llm.md. */
+ait_status infer_rule_cross_attention(const infer_call *c) {
+  const ait_value_info *q, *k, *v;
+  ait_dim same;
+  AIT_TRY(infer_tensor(c, 0, &q));
+  AIT_TRY(infer_tensor(c, 3, &k));
+  AIT_TRY(infer_tensor(c, 4, &v));
+  if (q->rank != 3 || k->rank != 4 || v->rank != 4) return infer_error(c, "q needs three dims, the pools four");
+  AIT_TRY(infer_unify(c, q->shape[2], k->shape[3], "head sizes of q and k", &same));
+  AIT_TRY(infer_unify(c, k->shape[1], v->shape[1], "heads of k and v", &same));
+  infer_shape shape;
+  infer_get_shape(q, &shape);
+  shape.dims[2] = v->shape[3];
+  return infer_set(c, 0, q->dtype, &shape);
+}
+
 /* lstm and gru: x [L, N, I] (or [N, L, I], or [L, I]); the output has h's features for each direction, states keep their shapes. */
 ait_status infer_rule_recurrent(const infer_call *c) {
   bool lstm = c->result_count == 3;

@@ -23,7 +23,7 @@ enum { SEQUENCES = 3, TABLE = 6, POOL_PAGES = SEQUENCES * TABLE };
 
 typedef struct batch {
   ait_cached_attention_f32 a;
-  test_buffer q, k, v, o, k_pool, v_pool, k_scale, v_scale, sinks, slopes;
+  test_buffer q, k, v, o, k_pool, v_pool, k_scale, v_scale, sinks, slopes, bias;
   int32_t spans[SEQUENCES * 4], pages[SEQUENCES * TABLE];
 } batch;
 
@@ -41,6 +41,8 @@ static void make_batch(batch *b, ait_pool_form form, int64_t page, int64_t heads
   b->o = test_buffer_create(rows * heads * dv);
   b->k_pool = test_buffer_create(POOL_PAGES * groups * page * d), b->v_pool = test_buffer_create(POOL_PAGES * groups * page * dv);
   b->k_scale = test_buffer_create(POOL_PAGES * groups * page), b->v_scale = test_buffer_create(POOL_PAGES * groups * page);
+  int64_t distances = 1 + test_random((uint32_t)longest);
+  b->bias = test_buffer_random(heads * distances);
   b->sinks = test_buffer_random(heads), b->slopes = test_buffer_random(heads);
   b->a = (ait_cached_attention_f32){.rows = rows,
                                     .heads = heads,
@@ -70,12 +72,13 @@ static void make_batch(batch *b, ait_pool_form form, int64_t page, int64_t heads
   for (int64_t h = 0; h < heads; ++h) b->slopes.data[h] = fabsf(b->slopes.data[h]); /* as models have them: what is near counts */
   if (test_random(2)) b->a.sinks = b->sinks.data;
   if (test_random(2)) b->a.slopes = b->slopes.data;
+  if (test_random(2)) b->a.bias = b->bias.data, b->a.distances = distances;
   if (test_random(2)) b->a.cap = 1.5f;
   if (test_random(2)) b->a.window = 1 + test_random((uint32_t)longest);
 }
 
 static void free_batch(batch *b) {
-  test_buffer *all[] = {&b->q, &b->k, &b->v, &b->o, &b->k_pool, &b->v_pool, &b->k_scale, &b->v_scale, &b->sinks, &b->slopes};
+  test_buffer *all[] = {&b->q, &b->k, &b->v, &b->o, &b->k_pool, &b->v_pool, &b->k_scale, &b->v_scale, &b->sinks, &b->slopes, &b->bias};
   for (size_t i = 0; i < AIT_COUNT(all); ++i) test_buffer_free(all[i]);
 }
 
@@ -98,6 +101,7 @@ static double want_at(const batch *b, const int32_t *entry, int64_t row, int64_t
     s *= (double)a->scale;
     if (a->cap > 0) s = (double)a->cap * tanh(s / (double)a->cap);
     if (a->slopes) s += (double)a->slopes[h] * (double)(j - p);
+    if (a->bias) s += (double)a->bias[h * a->distances + (p - j < a->distances ? p - j : a->distances - 1)];
     total += exp(s);
     sum += exp(s) * (double)a->v[(entry[0] + j) * a->v_stride[0] + g * a->dv + e];
   }

@@ -361,10 +361,10 @@ size_t ait_attention_f32_scratch(const ait_kernels *k, const ait_attention_f32 *
 /* ---- attention over paged caches (docs/llm.md)
  * ------------------------------------------------------------------------------------------- Row r belongs to the sequence i with first <=
  * r < first + count, at position past + r - first; position j of it lies in page pages[i][j / page] at row j % page. cache_store_f32 puts k
- * and v of each row there, cached_attention_f32 computes o = sum_j softmax_j(cap(scale * q k_j) + slope * (j - position)) v_j over the
- * window's positions j <= position, cap(s) = cap * tanh(s / cap), a sink one more term in the denominator. Rows of no sequence give zeros.
- * A row's result depends on its sequence alone: blocks of keys are pages, whatever else is in the batch. Everything in spans and pages must
- * be in range: ait_cached_attention_check. */
+ * and v of each row there, cached_attention_f32 computes o = sum_j softmax_j(cap(scale * q k_j) + slope * (j - position) + bias[position -
+ * j]) v_j over the window's positions j <= position, cap(s) = cap * tanh(s / cap), a sink one more term in the denominator. Rows of no
+ * sequence give zeros. A row's result depends on its sequence alone: blocks of keys are pages, whatever else is in the batch. Everything in
+ * spans and pages must be in range: ait_cached_attention_check. */
 typedef enum ait_pool_form { AIT_POOL_F32, AIT_POOL_BF16, AIT_POOL_INT8 } ait_pool_form;
 typedef struct ait_cached_attention_f32 {
   int64_t rows, heads, groups, d, dv; /* groups: heads of k and v */
@@ -378,8 +378,10 @@ typedef struct ait_cached_attention_f32 {
   void *k_pool, *v_pool;       /* [pool_pages][groups][page][d or dv] */
   float *k_scale, *v_scale;    /* int8: [pool_pages][groups][page] */
   const float *sinks, *slopes; /* one for each head, or NULL */
-  float scale, cap;            /* cap 0: none */
-  int64_t window;              /* 0: all */
+  const float *bias;           /* [heads][distances], added to a score by its distance position - j (the last one beyond); or NULL */
+  int64_t distances;
+  float scale, cap; /* cap 0: none */
+  int64_t window;   /* 0: all */
 } ait_cached_attention_f32;
 static inline int64_t ait_cache_store_f32_units(const ait_cached_attention_f32 *a) { return a->rows; }
 enum { AIT_CACHED_ROWS = 16 }; /* neighbouring rows that share what is read of a page */

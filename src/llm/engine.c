@@ -1,4 +1,5 @@
 /* Making an engine, taking requests, and the way of a step. */
+#include "llm/encoder.h"
 #include "llm/engine.h"
 
 void ait_engine_options_init(ait_engine_options *o) {
@@ -29,7 +30,9 @@ static ait_status choose_shape(ait_engine *e, lm_cache_shape *s) {
   int64_t lanes = e->lane_count, tokens = lanes * least(1024, e->max_len);
   bool speculates = e->options.speculation != AIT_SPECULATE_NONE;
   size_t slot_bytes = 0, each = 0, one = 0;
-  *s = (lm_cache_shape){.block = e->block, .keeps = !e->options.no_prefix_reuse && info->cached};
+  *s = (lm_cache_shape){.block = e->block,
+                        .keeps = !e->options.no_prefix_reuse && info->cached &&
+                                 !info->has_source}; /* what a prefix is depends on the encoder's input */
   s->max_blocks = (int32_t)((e->max_len + e->block - 1) / e->block + 1);
   if (tokens < e->max_len) tokens = e->max_len;
   for (uint32_t g = 0; g < info->group_count; ++g) {
@@ -38,6 +41,9 @@ static ait_status choose_shape(ait_engine *e, lm_cache_shape *s) {
       e->slot_group = g;
       s->slots = (int32_t)(lanes * (speculates ? 2 : 1) + (s->keeps ? 2 * lanes + 8 : 0));
       slot_bytes = (size_t)s->slots * info->groups[g].unit_bytes;
+    } else if (info->groups[g].kind == AIT_LM_MEMORY) {
+      e->has_memory = true;
+      slot_bytes = (size_t)lanes * info->groups[g].unit_bytes;
     } else {
       e->group_of[s->groups] = g;
       s->window[s->groups] = info->groups[g].window;
@@ -104,6 +110,10 @@ ait_status lm_engine_plan(ait_engine *e, lm_cache_shape *shape) {
   if (!info->cached && o->max_tokens < e->max_len) o->max_tokens = e->max_len; /* a sequence is computed whole */
   e->block = info->page_size > 0 ? (int32_t)info->page_size : 64;
   e->lane_count = o->max_sequences;
+  for (uint32_t g = 0; g < info->group_count && o->cache_bytes > 0; ++g) /* half of the cache at most for what the encoder gives */
+    while (info->groups[g].kind == AIT_LM_MEMORY && e->lane_count > 1 &&
+           (size_t)e->lane_count * info->groups[g].unit_bytes > o->cache_bytes / 2)
+      --e->lane_count;
   e->max_rows = e->lane_count * (o->speculation == AIT_SPECULATE_NONE ? 1 : 1 + o->draft_tokens);
   return choose_shape(e, shape);
 }
@@ -141,12 +151,16 @@ void lm_request_drop(ait_engine *e, lm_request *r) {
   uint32_t n = r->options.n;
   for (uint32_t i = 0; r->stops && i < n; ++i) lm_stops_destroy(r->stops[i]);
   ait_free(e->allocator, r->stops, n * sizeof *r->stops);
+  ait_tensor_release(&r->source);
   ait_free(e->allocator, r, r->bytes);
 }
 
 static ait_status check_request(const ait_engine *e, const ait_request *r) {
   int64_t vocab = e->model.info->vocab;
   if (r->token_count == 0) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the prompt has no tokens");
+  if (e->has_memory && !r->source) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the model has an encoder: a request needs its input");
+  if (!e->has_memory && r->source) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the model has no encoder that could take an input");
+  if (r->source) AIT_TRY(lm_check_source(e->model.info, r->source));
   if (r->token_count > (size_t)e->max_len - 1)
     return ait_error_hint(ait_error(AIT_CODE_LIMIT, "the prompt has %zu tokens, the longest sequence %d", r->token_count, e->max_len),
                           "a shorter prompt, or an artifact with a larger --max-seq");
@@ -185,6 +199,8 @@ static ait_status copy_request(ait_engine *e, const ait_request *from, lm_reques
   r->options.sampling.bias = tail_copy(&at, from->sampling.bias, bias);
   r->options.stops = NULL;
   *out = r;
+  if (from->source) AIT_TRY(ait_tensor_cast(e->allocator, from->source, from->source->dtype, &r->source));
+  r->options.source = from->source ? &r->source : NULL;
   if (from->stop_count == 0) return AIT_OK;
   r->stops = ait_alloc_zero(e->allocator, r->options.n * sizeof *r->stops, 16);
   ait_status status = r->stops ? AIT_OK : AIT_OOM();
@@ -196,6 +212,7 @@ static ait_status copy_request(ait_engine *e, const ait_request *from, lm_reques
 static void free_request(ait_engine *e, lm_request *r) { /* that nobody has seen */
   for (uint32_t i = 0; r && r->stops && i < r->options.n; ++i) lm_stops_destroy(r->stops[i]);
   if (r) ait_free(e->allocator, r->stops, r->options.n * sizeof *r->stops);
+  if (r) ait_tensor_release(&r->source);
   if (r) ait_free(e->allocator, r, r->bytes);
 }
 
@@ -222,6 +239,7 @@ ait_status ait_engine_submit(ait_engine *e, const ait_request *request, uint64_t
   lm_waiting *first, *last = NULL;
   ait_request_init(&full);
   memcpy(&full, request, request->struct_size < sizeof full ? request->struct_size : sizeof full);
+  if (full.token_count == 0 && e->has_memory) full.tokens = e->model.info->start, full.token_count = e->model.info->start_count;
   AIT_TRY(check_request(e, &full));
   ait_status status = copy_request(e, &full, &r);
   if (status == AIT_OK) status = make_waiting(e, r, &first, &last);
@@ -331,6 +349,11 @@ static ait_status step(ait_engine *e) {
   lm_admit(e);
   AIT_TRY(lm_propose(e));
   lm_schedule(e);
+  if (e->failure) {
+    ait_status failure = e->failure;
+    e->failure = AIT_OK;
+    return failure;
+  }
   if (e->sequence_count == 0) return AIT_OK;
   AIT_TRY(keep_states(e));
   e->stats.steps++;

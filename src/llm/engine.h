@@ -19,6 +19,7 @@ typedef struct lm_model {
   const ait_lm_info *info;
   ait_status (*run)(void *ctx, const ait_lm_batch *batch);
   ait_status (*copy)(void *ctx, uint32_t group, int32_t from, int32_t to);
+  ait_status (*encode)(void *ctx, int32_t unit, const ait_tensor *source); /* models with an encoder */
 } lm_model;
 
 enum { LM_MAX_DRAFT = 16, LM_MAX_LOGPROBS = 20 };
@@ -32,6 +33,7 @@ typedef struct lm_request {
   uint32_t users;
   atomic_bool cancelled; /* by any thread */
   lm_stops **stops;      /* one for each answer; NULL: no stop strings */
+  ait_tensor source;     /* of the encoder, owned; data NULL: none */
 } lm_request;
 
 typedef struct lm_waiting {
@@ -64,6 +66,7 @@ typedef struct lm_lane {
   int32_t rows, first_row; /* of the batch; 0 rows: not in it */
   int32_t first_logits, logit_rows;
   bool started; /* has pages, is scheduled */
+  bool encoded; /* its unit of the memory holds what the encoder made of its request; kept when the lane gives way */
   ait_finish finish;
   /* text */
   ait_text_stream *stream;
@@ -92,8 +95,10 @@ struct ait_engine {
   lm_cache cache;
   uint32_t group_of[AIT_LM_MAX_GROUPS]; /* the model's group of each of the cache's page groups */
   uint32_t slot_group;
-  bool has_slots;
-  int32_t max_len, block; /* longest sequence; tokens of a page */
+  bool has_slots, has_memory; /* memory: lane i has unit i */
+  int32_t encoded;            /* requests that this step's scheduling ran the encoder for */
+  ait_status failure;         /* of the encoder, found when scheduling */
+  int32_t max_len, block;     /* longest sequence; tokens of a page */
 
   lm_lane *lanes;
   int32_t lane_count;
@@ -136,6 +141,8 @@ void lm_request_drop(ait_engine *e, lm_request *request); /* one user less */
 void lm_schedule(ait_engine *e);                 /* fills the step's batch */
 void lm_admit(ait_engine *e);                    /* free lanes take what waits */
 void lm_lane_stop(ait_engine *e, lm_lane *lane); /* gives back what it holds of the cache */
+/* rules.c: what a model with an encoder may say at the lane's next position; changes the row. */
+void lm_apply_rules(const ait_engine *e, const lm_lane *lane, float *logits);
 /* answers.c */
 void lm_lane_free(ait_engine *e, lm_lane *lane);
 ait_status lm_take_results(ait_engine *e) AIT_MUST_USE; /* after the run: draws, commits */

@@ -79,6 +79,7 @@ ait_status lm_perplexity(const lm_evaluation *what, ait_perplexity *out) {
   evaluation v = {.what = what, .info = ait_lm_describe(what->lm)};
   *out = (ait_perplexity){0};
   double start = ait_clock_seconds();
+  if (v.info->has_source) return ait_error(AIT_CODE_UNSUPPORTED, "the model has an encoder: there is no perplexity of a text alone");
   if (!what->tokenizer) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the file has no tokenizer");
   ait_status status = ait_tokenizer_encode(what->tokenizer, what->text, what->size, 0, &tokens);
   if (status == AIT_OK && tokens.count < 2) status = ait_error(AIT_CODE_INVALID_ARGUMENT, "the text has %zu tokens", tokens.count);

@@ -95,9 +95,9 @@ static inline ait_engine *open_engine_with(fake *f, fake *draft, const ait_engin
   lm_cache_shape shape;
   ait_engine *e = lm_engine_new(options);
   assert_non_null(e);
-  e->model = (lm_model){f, &f->info, fake_run, fake_copy};
+  e->model = (lm_model){f, &f->info, fake_run, fake_copy, NULL};
   e->tokenizer = tokenizer;
-  if (draft) e->draft.model = (lm_model){draft, &draft->info, fake_run, fake_copy};
+  if (draft) e->draft.model = (lm_model){draft, &draft->info, fake_run, fake_copy, NULL};
   assert_null(lm_engine_plan(e, &shape));
   for (uint32_t g = 0; g < shape.groups; ++g) {
     if (pages > 0 && shape.pages[g] > pages) shape.pages[g] = pages;

@@ -48,13 +48,19 @@ void ait_llm_release(ait_llm *l) {
 ait_llm_info ait_llm_describe(const ait_llm *l) {
   const ait_lm_info *in = ait_lm_describe(l->lm);
   ait_llm_info out = {.vocab = in->vocab, .max_seq = in->max_seq, .page_size = in->page_size, .cached = in->cached};
+  out.encoder = in->has_source;
+  out.max_source = in->max_source;
+  out.source_vocab = in->source_vocab;
+  out.source_rank = in->source_rank;
+  memcpy(out.source_shape, in->source_shape, sizeof out.source_shape);
   for (uint32_t g = 0; g < in->group_count; ++g) {
-    if (in->groups[g].kind == AIT_LM_SLOTS) out.slot_bytes += in->groups[g].unit_bytes;
+    if (in->groups[g].kind != AIT_LM_PAGES) out.slot_bytes += in->groups[g].unit_bytes;
     else if (in->groups[g].window == 0 && in->page_size > 0) out.token_bytes += in->groups[g].unit_bytes / (size_t)in->page_size;
   }
   return out;
 }
 
+ait_status ait_llm_check_source(const ait_llm *l, const ait_tensor *source) { return ait_lm_check_source(l->lm, source); }
 const ait_tokenizer *ait_llm_tokenizer(const ait_llm *l) { return l->tokenizer; }
 const char *ait_llm_entry(const ait_llm *l, const char *name, size_t *out_size) { return ait_lm_entry(l->lm, name, out_size); }
 
@@ -67,6 +73,7 @@ ait_status ait_llm_chat_template(const ait_llm *l, ait_chat_template **out) {
 
 /* ---- engine --------------------------------------------------------------------------------------------------------------------------*/
 static ait_status run_context(void *ctx, const ait_lm_batch *batch) { return ait_lm_run(ctx, batch); }
+static ait_status encode_context(void *ctx, int32_t unit, const ait_tensor *source) { return ait_lm_encode(ctx, unit, source); }
 static ait_status copy_context(void *ctx, uint32_t group, int32_t from, int32_t to) { return ait_lm_copy(ctx, group, from, to); }
 
 /* A context of the engine's sizes; options->units and max_rows are set. */
@@ -85,6 +92,8 @@ static ait_status open_context(ait_engine *e, const lm_cache_shape *shape) {
   ait_lm_context_options o = {.max_rows = e->max_rows};
   for (uint32_t g = 0; g < shape->groups; ++g) o.units[e->group_of[g]] = shape->pages[g];
   if (e->has_slots) o.units[e->slot_group] = shape->slots;
+  for (uint32_t g = 0; g < e->model.info->group_count; ++g)
+    if (e->model.info->groups[g].kind == AIT_LM_MEMORY) o.units[g] = e->lane_count;
   return make_context(e, e->llm, &o, &e->model, &e->context);
 }
 
@@ -108,8 +117,10 @@ ait_status ait_engine_create(ait_llm *llm, const ait_engine_options *options, ai
   if (!e) return AIT_OOM();
   e->llm = ait_llm_retain(llm);
   e->tokenizer = llm->tokenizer;
-  e->model = (lm_model){.info = ait_lm_describe(llm->lm), .run = run_context, .copy = copy_context};
+  e->model = (lm_model){.info = ait_lm_describe(llm->lm), .run = run_context, .copy = copy_context, .encode = encode_context};
   if (e->options.speculation == AIT_SPECULATE_DRAFT) {
+    if (e->model.info->has_source || (e->options.draft && ait_lm_describe(e->options.draft->lm)->has_source))
+      return ait_engine_destroy(e), ait_error(AIT_CODE_UNSUPPORTED, "a draft model, or one that it drafts for, has an encoder");
     if (!e->options.draft) return ait_engine_destroy(e), ait_error(AIT_CODE_INVALID_ARGUMENT, "no draft model was given");
     e->draft_llm = ait_llm_retain(e->options.draft);
     e->draft.model = (lm_model){.info = ait_lm_describe(e->draft_llm->lm), .run = run_context, .copy = copy_context};

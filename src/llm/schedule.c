@@ -36,10 +36,20 @@ static bool reserve(ait_engine *e, lm_lane *lane, int32_t end) {
   return true;
 }
 
+/* The encoder runs once for each answer, and for one of them in a step while others wait for their tokens. */
+static bool encode_lane(ait_engine *e, lm_lane *lane) {
+  if (!e->has_memory || lane->encoded) return true;
+  if (e->failure || (e->encoded > 0 && e->token_count > 0)) return false;
+  e->encoded++;
+  e->failure = e->model.encode(e->model.ctx, (int32_t)(lane - e->lanes), &lane->request->source);
+  return lane->encoded = e->failure == AIT_OK;
+}
+
 /* The prefix that is there already, and a slot. */
 static bool start_lane(ait_engine *e, lm_lane *lane) {
   int32_t snapshot = -1;
   if (lane->started) return true;
+  if (!encode_lane(e, lane)) return false;
   if (e->has_slots) {
     bool spare = e->options.speculation != AIT_SPECULATE_NONE;
     lane->slot = lm_slot_take(&e->cache);
@@ -74,7 +84,7 @@ static void add_lane(ait_engine *e, lm_lane *lane, int32_t rows) {
   *s = (ait_lm_sequence){.first = e->token_count,
                          .count = rows,
                          .past = lane->past,
-                         .slot = lane->slot,
+                         .slot = e->has_memory ? (int32_t)(lane - e->lanes) : lane->slot,
                          .page_count = lane->chain.count,
                          .is_long = lane->chain.is_long};
   for (uint32_t g = 0; g < e->cache.shape.groups; ++g) s->pages[e->group_of[g]] = lane->chain.pages[g];
@@ -129,7 +139,7 @@ static lm_lane *next_lane(const ait_engine *e, uint64_t after, bool decodes) {
 }
 
 void lm_schedule(ait_engine *e) {
-  e->token_count = e->sequence_count = e->row_count = 0;
+  e->token_count = e->sequence_count = e->row_count = e->encoded = 0;
   for (int32_t i = 0; i < e->lane_count; ++i) e->lanes[i].rows = e->lanes[i].logit_rows = 0;
   for (int decodes = 1; decodes >= 0; --decodes) {
     uint64_t after = 0;
@@ -185,7 +195,7 @@ static void fill_lane(ait_engine *e, lm_lane *lane, const lm_waiting *w) {
   lane->limit = limit < e->max_len ? (int32_t)limit : e->max_len;
   lane->past = lane->reused = lane->rows = lane->draft_count = lane->draft_past = lane->drawn_count = 0;
   lane->slot = lane->spare = -1;
-  lane->started = false;
+  lane->started = lane->encoded = false;
   lane->finish = AIT_FINISH_NONE;
   memcpy(lane->tokens, r->tokens, r->token_count * sizeof *lane->tokens);
   if (w->choice == 0) e->stats.prompt_tokens += r->token_count;

@@ -174,8 +174,9 @@ int32_t lm_verify(ait_engine *e, lm_lane *l) {
   int32_t appended = 0;
   bool kept = true;
   for (int32_t i = 0; kept && i < l->logit_rows && l->finish == AIT_FINISH_NONE; ++i) {
-    const float *logits = e->logits + (size_t)(l->first_logits + i) * (size_t)e->model.info->vocab;
+    float *logits = e->logits + (size_t)(l->first_logits + i) * (size_t)e->model.info->vocab;
     int32_t token;
+    if (e->has_memory) lm_apply_rules(e, l, logits);
     if (!judge(e, l, i, logits, &token, &kept)) {
       l->finish = AIT_FINISH_ERROR;
       break;

@@ -1,11 +1,12 @@
 /* The model from the file, and one step of it. */
+#include "llm/encoder.h"
 #include "llm/step.h"
 #include "runtime/runtime.h"
 #include "base/json.h"
 #include <stdio.h>
 
 /* Where an input of the graph gets its contents. */
-typedef enum role { ROLE_TOKENS, ROLE_POSITIONS, ROLE_PLACES, ROLE_SEQUENCES, ROLE_ROWS, ROLE_TABLE, ROLE_STATE } role;
+typedef enum role { ROLE_TOKENS, ROLE_POSITIONS, ROLE_PLACES, ROLE_SEQUENCES, ROLE_ROWS, ROLE_TABLE, ROLE_STATE, ROLE_LENGTHS } role;
 
 typedef struct port {
   role role;
@@ -23,6 +24,7 @@ struct ait_lm {
   ait_lm_info info;
   port *ports; /* by user input */
   size_t port_count;
+  lm_encoder *encoder; /* NULL: none */
 };
 
 struct ait_lm_context {
@@ -34,7 +36,9 @@ struct ait_lm_context {
   ait_tensor *tensors; /* by port, whole; owned */
   ait_value *inputs;
   float *logits; /* [row_room, vocab]: rows that were rounded up */
-  int32_t used;  /* entries of `sequences` that the last step filled */
+  ait_session *encoder;
+  ait_value *encoded; /* what a run of it gave */
+  int32_t used;       /* entries of `sequences` that the last step filled */
 };
 
 /* ---- sizes ----------------------------------------------------------------------------------------------------------------------------*/
@@ -68,7 +72,7 @@ static ait_status read_groups(ait_lm *lm, const ait_json *root) {
     if (!kind || !get_int(&groups->as.items[i], "window", 0, INT32_MAX, &g->window) ||
         !get_int(&groups->as.items[i], "layers", 0, 1 << 20, &layers))
       return damaged("groups");
-    g->kind = strcmp(kind, "slots") ? AIT_LM_PAGES : AIT_LM_SLOTS;
+    g->kind = !strcmp(kind, "slots") ? AIT_LM_SLOTS : !strcmp(kind, "memory") ? AIT_LM_MEMORY : AIT_LM_PAGES;
     g->layers = (uint32_t)layers;
   }
   lm->info.group_count = groups->count;
@@ -135,13 +139,16 @@ static ait_status describe_port(ait_lm *lm, const ait_json *root, const ait_regi
   } known[] = {{"positions", ROLE_POSITIONS, 1, AIT_I64},
                {"places", ROLE_PLACES, 1, AIT_I64},
                {"sequences", ROLE_SEQUENCES, 2, AIT_I32},
-               {"rows", ROLE_ROWS, 1, AIT_I64}};
+               {"rows", ROLE_ROWS, 1, AIT_I64},
+               {"lengths", ROLE_LENGTHS, 1, AIT_I32}};
   const ait_region_value *v = &r->values[in->value];
   *p = (port){.role = ROLE_TOKENS, .value = in->value, .rank = v->rank, .dtype = v->dtype};
   if (in->user_index == 0) return v->rank == 2 && (v->dtype == AIT_I64 || v->dtype == AIT_I32) ? AIT_OK : damaged("the tokens");
   for (size_t i = 0; i < AIT_COUNT(known); ++i)
     if (!strcmp(known[i].name, in->name)) {
       p->role = known[i].role;
+      while (p->role == ROLE_LENGTHS && p->group < lm->info.group_count && lm->info.groups[p->group].kind != AIT_LM_MEMORY) ++p->group;
+      if (p->group >= AIT_LM_MAX_GROUPS || (p->role == ROLE_LENGTHS && p->group >= lm->info.group_count)) return damaged(known[i].name);
       return v->rank == known[i].rank && v->dtype == known[i].dtype ? AIT_OK : damaged(known[i].name);
     }
   int32_t used = 0;
@@ -191,6 +198,7 @@ ait_status ait_lm_create(ait_allocator a, ait_model *model, ait_lm **out) {
   const ait_json *root;
   ait_status status = ait_json_parse(&lm->arena, text, size, &root);
   if (!status) status = read_info(lm, root);
+  if (!status) status = lm_encoder_open(a, &lm->arena, model, root, &lm->info, &lm->encoder);
   if (!status) status = read_ports(lm, root);
   if (status) ait_lm_destroy(lm);
   else *out = lm;
@@ -199,11 +207,13 @@ ait_status ait_lm_create(ait_allocator a, ait_model *model, ait_lm **out) {
 
 void ait_lm_destroy(ait_lm *lm) {
   if (!lm) return;
+  lm_encoder_destroy(lm->encoder);
   ait_model_release(lm->model);
   ait_arena_deinit(&lm->arena);
   ait_free(lm->allocator, lm, sizeof *lm);
 }
 
+const char *ait_lm_kind_name(ait_lm_kind kind) { return kind == AIT_LM_SLOTS ? "slots" : kind == AIT_LM_MEMORY ? "memory" : "pages"; }
 const ait_lm_info *ait_lm_describe(const ait_lm *lm) { return &lm->info; }
 const void *ait_lm_entry(const ait_lm *lm, const char *name, size_t *out_size) { return ait_model_entry(lm->model, name, out_size); }
 
@@ -225,7 +235,7 @@ static ait_status settle_options(ait_lm_context *c) {
   c->table_width = (o->max_seq + f->page_size - 1) / f->page_size;
   c->row_room = round_rows(o->max_rows);
   for (uint32_t g = 0; g < f->group_count; ++g) {
-    if (o->units[g] == 0) o->units[g] = f->groups[g].kind == AIT_LM_SLOTS ? 1 : (int32_t)c->table_width;
+    if (o->units[g] == 0) o->units[g] = f->groups[g].kind != AIT_LM_PAGES ? 1 : (int32_t)c->table_width;
     if (o->units[g] < 0) return ait_error(AIT_CODE_INVALID_ARGUMENT, "group %u cannot have %d units", g, o->units[g]);
   }
   return AIT_OK;
@@ -242,7 +252,8 @@ static ait_status make_tensor(ait_lm_context *c, const port *p, ait_tensor *out)
     case ROLE_SEQUENCES: shape[0] = o->max_sequences, shape[1] = 4; break;
     case ROLE_ROWS: shape[0] = c->row_room; break;
     case ROLE_TABLE: shape[0] = o->max_sequences, shape[1] = c->table_width; break;
-    case ROLE_STATE: shape[0] = o->units[p->group]; break;
+    case ROLE_STATE:
+    case ROLE_LENGTHS: shape[0] = o->units[p->group]; break;
   }
   AIT_TRY(ait_tensor_create(c->allocator, p->dtype, p->rank, shape, out));
   if (p->role != ROLE_STATE) memset(out->data, p->role == ROLE_TABLE ? 0xFF : 0, ait_tensor_bytes(out));
@@ -254,7 +265,9 @@ static ait_status make_tensor(ait_lm_context *c, const port *p, ait_tensor *out)
 static void touch_state(void *ctx, int32_t i) {
   const ait_lm_context *c = ctx;
   enum { PAGE = 4096 };
-  if (c->lm->ports[i].role != ROLE_STATE) return;
+  const port *p = &c->lm->ports[i];
+  /* What an encoder gives is left out: units that nobody uses take no memory. */
+  if (p->role != ROLE_STATE || c->lm->info.groups[p->group].kind == AIT_LM_MEMORY) return;
   volatile char *data = c->tensors[i].data;
   for (size_t at = 0, bytes = ait_tensor_bytes(&c->tensors[i]); at < bytes; at += PAGE) data[at] = 0;
 }
@@ -266,6 +279,17 @@ static ait_status touch_states(ait_lm_context *c) {
   ait_pool_run(pool, touch_state, c, (int32_t)c->lm->port_count);
   ait_pool_destroy(pool);
   return AIT_OK;
+}
+
+static size_t encoded_bytes(const ait_lm_context *c) {
+  return ait_model_output_count(lm_encoder_model(c->lm->encoder)) * sizeof(ait_value);
+}
+
+static ait_status open_encoder(ait_lm_context *c, const ait_session_options *options) {
+  if (!c->lm->encoder) return AIT_OK;
+  c->encoded = ait_alloc_zero(c->allocator, encoded_bytes(c), _Alignof(ait_value));
+  if (!c->encoded) return AIT_OOM();
+  return ait_session_create(lm_encoder_model(c->lm->encoder), options, &c->encoder);
 }
 
 static size_t logit_bytes(const ait_lm_context *c) { return (size_t)c->row_room * (size_t)c->lm->info.vocab * sizeof(float); }
@@ -286,6 +310,7 @@ ait_status ait_lm_context_create(ait_lm *lm, const ait_lm_context_options *optio
   ait_status status = AIT_OK;
   AIT_GOTO(settle_options(c));
   AIT_GOTO(ait_session_create(lm->model, &session, &c->session));
+  AIT_GOTO(open_encoder(c, &session));
   c->tensors = ait_alloc_zero(a, lm->port_count * sizeof *c->tensors, _Alignof(ait_tensor));
   c->inputs = ait_alloc_zero(a, lm->port_count * sizeof *c->inputs, _Alignof(ait_value));
   c->logits = ait_alloc(a, logit_bytes(c), 64);
@@ -305,6 +330,8 @@ cleanup:
 void ait_lm_context_destroy(ait_lm_context *c) {
   if (!c) return;
   ait_session_destroy(c->session);
+  ait_session_destroy(c->encoder);
+  if (c->encoded) ait_free(c->allocator, c->encoded, encoded_bytes(c));
   for (size_t i = 0; c->tensors && i < c->lm->port_count; ++i) ait_tensor_release(&c->tensors[i]);
   ait_free(c->allocator, c->tensors, c->lm->port_count * sizeof *c->tensors);
   ait_free(c->allocator, c->inputs, c->lm->port_count * sizeof *c->inputs);
@@ -313,7 +340,7 @@ void ait_lm_context_destroy(ait_lm_context *c) {
 }
 
 size_t ait_lm_context_bytes(const ait_lm_context *c) {
-  size_t sum = ait_session_bytes(c->session) + logit_bytes(c);
+  size_t sum = ait_session_bytes(c->session) + logit_bytes(c) + (c->encoder ? ait_session_bytes(c->encoder) : 0);
   for (size_t i = 0; i < c->lm->port_count; ++i) sum += ait_tensor_bytes(&c->tensors[i]);
   return sum;
 }
@@ -332,6 +359,17 @@ static ait_status check_pages(const ait_lm_context *c, const ait_lm_sequence *s,
   return AIT_OK;
 }
 
+static const port *lengths_port(const ait_lm *lm) {
+  for (size_t i = 0; i < lm->port_count; ++i)
+    if (lm->ports[i].role == ROLE_LENGTHS) return &lm->ports[i];
+  return NULL;
+}
+
+static bool has_memory(const ait_lm_context *c, int32_t unit) {
+  const port *p = lengths_port(c->lm);
+  return p && ((const int32_t *)c->tensors[p - c->lm->ports].data)[unit] > 0;
+}
+
 static ait_status check_sequence(const ait_lm_context *c, const ait_lm_batch *b, const ait_lm_sequence *s) {
   const ait_lm_info *f = &c->lm->info;
   if (s->count < 1 || s->first < 0 || s->first > b->token_count - s->count)
@@ -342,6 +380,8 @@ static ait_status check_sequence(const ait_lm_context *c, const ait_lm_batch *b,
   for (uint32_t g = 0; g < f->group_count; ++g) {
     if (f->groups[g].kind == AIT_LM_PAGES) AIT_TRY(check_pages(c, s, g));
     else if (s->slot < 0 || s->slot >= c->options.units[g]) return bad("a slot is not in the pool", s->slot);
+    else if (f->groups[g].kind == AIT_LM_MEMORY && !has_memory(c, s->slot))
+      return bad("nothing was encoded for a sequence, in unit", s->slot);
   }
   return AIT_OK;
 }
@@ -426,7 +466,8 @@ static void fill(ait_lm_context *c, const ait_lm_batch *b, int32_t tokens, int32
         fill_rows(t, b, rows);
         in->shape[0] = rows;
         break;
-      case ROLE_STATE: break;
+      case ROLE_STATE:
+      case ROLE_LENGTHS: break;
     }
   }
   c->used = b->sequence_count;
@@ -495,5 +536,54 @@ ait_status ait_lm_copy(ait_lm_context *c, uint32_t group, int32_t from, int32_t 
     size_t bytes = ait_tensor_bytes(&c->tensors[i]) / (size_t)c->options.units[group];
     memmove((char *)c->tensors[i].data + (size_t)to * bytes, (char *)c->tensors[i].data + (size_t)from * bytes, bytes);
   }
+  return AIT_OK;
+}
+
+/* ---- what the encoder gives -----------------------------------------------------------------------------------------------------------*/
+ait_status ait_lm_check_source(const ait_lm *lm, const ait_tensor *source) {
+  if (!lm->encoder) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the model has no encoder");
+  return lm_check_source(&lm->info, source);
+}
+
+/* [G, S, d] into [G, M, d] of one unit. */
+static ait_status keep_rows(ait_lm_context *c, const port *p, int32_t unit, const ait_tensor *rows, int64_t *length) {
+  const ait_tensor *pool = &c->tensors[p - c->lm->ports];
+  if (rows->rank != 3 || rows->dtype != AIT_F32 || rows->shape[0] != p->shape[1] || rows->shape[2] != p->shape[3] || rows->shape[1] < 1 ||
+      rows->shape[1] > p->shape[2] || (*length && *length != rows->shape[1]))
+    return ait_error(AIT_CODE_INVALID_MODEL, "what the encoder gives does not fit its pools");
+  *length = rows->shape[1];
+  size_t row = (size_t)rows->shape[2] * sizeof(float), part = (size_t)rows->shape[1] * row, whole = (size_t)p->shape[2] * row;
+  char *to = (char *)pool->data + (size_t)unit * (size_t)p->shape[1] * whole;
+  for (int64_t g = 0; g < rows->shape[0]; ++g) memcpy(to + (size_t)g * whole, (const char *)rows->data + (size_t)g * part, part);
+  return AIT_OK;
+}
+
+static const port *port_named(const ait_lm *lm, const char *name) {
+  const ait_region *r = ait_model_region(lm->model);
+  for (uint32_t i = 0; i < r->input_count; ++i)
+    if (r->inputs[i].kind == AIT_INPUT_USER && r->inputs[i].name && !strcmp(r->inputs[i].name, name))
+      return &lm->ports[r->inputs[i].user_index];
+  return NULL;
+}
+
+ait_status ait_lm_encode(ait_lm_context *c, int32_t unit, const ait_tensor *source) {
+  const ait_lm *lm = c->lm;
+  const port *lengths = lengths_port(lm);
+  if (!lm->encoder || !lengths) return ait_error(AIT_CODE_INVALID_ARGUMENT, "the model has no encoder");
+  if (unit < 0 || unit >= c->options.units[lengths->group]) return bad("a unit is not in the pool", unit);
+  int32_t *kept = (int32_t *)c->tensors[lengths - lm->ports].data + unit;
+  int64_t length = 0;
+  *kept = 0;
+  AIT_TRY(lm_encoder_run(lm->encoder, c->encoder, source, c->encoded));
+  ait_model *model = lm_encoder_model(lm->encoder);
+  for (size_t i = 0; i < ait_model_output_count(model); ++i) {
+    ait_port output;
+    AIT_TRY(ait_model_output(model, i, &output));
+    const port *p = port_named(lm, output.name);
+    if (!p || p->role != ROLE_STATE || p->group != lengths->group || p->rank != 4)
+      return ait_error(AIT_CODE_INVALID_MODEL, "the encoder's output '%s' has no pool", output.name);
+    AIT_TRY(keep_rows(c, p, unit, &c->encoded[i].as.tensor, &length));
+  }
+  *kept = (int32_t)length;
   return AIT_OK;
 }

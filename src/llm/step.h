@@ -4,7 +4,8 @@
  * caches are tensors that the caller sees (docs/llm.md). A context owns these tensors (the pools), the session that runs the plan, and
  * nothing else: which page belongs to whom is the engine's business.
  *
- * State comes in groups. Layers of a group share page ids: page p of group g is row p of every pool of that group. Two kinds:
+ * State comes in groups. Layers of a group share page ids: page p of group g is row p of every pool of that group. Three kinds:
+ *   AIT_LM_MEMORY  keys and values of what an encoder gave: one unit per sequence, written by ait_lm_encode, read by steps.
  *   AIT_LM_PAGES  keys and values of attention. Position t of a sequence lies in its page t / page_size, at row t % page_size. A group with
  * a window W reads positions > p - W only: pages that lie wholly behind the window may be taken away (id -1) and reused. AIT_LM_SLOTS state
  * of scans and convolutions: one slot per sequence, overwritten at each step. A sequence with past == 0 starts from zeros, whatever the
@@ -19,9 +20,13 @@
 #include "tensor/tensor.h"
 #include <ait/model.h>
 
+/* Entries of the file: the graph that runs once for each request, and its plan. */
+#define AIT_LM_SECOND_GRAPH "targets/encoder.bin"
+#define AIT_LM_SECOND_BLOB "targets/encoder.blob"
+
 enum { AIT_LM_MAX_GROUPS = 8, AIT_LM_MAX_STOPS = 16 };
 
-typedef enum ait_lm_kind { AIT_LM_PAGES = 1, AIT_LM_SLOTS } ait_lm_kind;
+typedef enum ait_lm_kind { AIT_LM_PAGES = 1, AIT_LM_SLOTS, AIT_LM_MEMORY } ait_lm_kind;
 
 typedef struct ait_lm_group {
   ait_lm_kind kind;
@@ -33,14 +38,25 @@ typedef struct ait_lm_group {
 typedef struct ait_lm_info {
   int64_t vocab, max_seq; /* positions 0..max_seq-1 exist */
   int64_t page_size;
-  uint32_t group_count; /* slots last */
+  uint32_t group_count;
   ait_lm_group groups[AIT_LM_MAX_GROUPS];
   int64_t bos, pad; /* -1: none */
   int64_t stops[AIT_LM_MAX_STOPS];
   uint32_t stop_count;
-  int64_t switch_at; /* longer sequences have other values of positions (a switch of rotary factors): what was computed for a shorter one
-                        is no use for them. 0: there is no such length */
-  bool cached;       /* false: deployed with --allow-unmatched: every step must hold whole sequences (past 0) */
+  bool has_source;                    /* an encoder's output is read: ait_lm_encode before the first step of a sequence */
+  int64_t max_source;                 /* of the encoder's input, where its length is not fixed */
+  int64_t source_vocab;               /* token ids of the encoder's input are below it; 0: it takes features */
+  int32_t source_rank;                /* of the encoder's input without its batch */
+  int64_t source_shape[AIT_MAX_RANK]; /* likewise; -1: any length up to max_source */
+  ait_dtype source_dtype;
+  const int32_t *start, *suppress, *begin_suppress; /* what decoding begins with, may never say, may not begin with */
+  uint32_t start_count, suppress_count, begin_suppress_count;
+  const int32_t *forced; /* [forced_count][2]: position in the decoder's sequence, token */
+  uint32_t forced_count;
+  int64_t forced_end; /* the token of the last position, when an answer gets that long; -1: none */
+  int64_t switch_at;  /* longer sequences have other values of positions (a switch of rotary factors): what was computed for a shorter one
+                         is no use for them. 0: there is no such length */
+  bool cached;        /* false: deployed with --allow-unmatched: every step must hold whole sequences (past 0) */
 } ait_lm_info;
 
 typedef struct ait_lm ait_lm;
@@ -71,7 +87,7 @@ size_t ait_lm_context_bytes(const ait_lm_context *context); /* pools and planned
 typedef struct ait_lm_sequence {
   int32_t first, count;                    /* rows first..first+count-1: positions past..past+count-1. Ranges of a step are disjoint */
   int32_t past;                            /* tokens that the state holds already */
-  int32_t slot;                            /* of the slot group; ignored where there is none */
+  int32_t slot;                            /* of the slot group, or the unit of the memory group; ignored where there is neither */
   const int32_t *pages[AIT_LM_MAX_GROUPS]; /* per page group: ids of the sequence's pages, page_count of them; -1: behind the window */
   int32_t page_count;                      /* covers past + count */
   bool is_long;                            /* it is, or will be, longer than switch_at: the same in all its steps */
@@ -91,6 +107,13 @@ typedef struct ait_lm_batch {
  * what else is in the batch. Errors: invalid-argument names what is out of range (token id, page, slot, position) and nothing has been
  * written then. */
 ait_status ait_lm_run(ait_lm_context *context, const ait_lm_batch *batch) AIT_MUST_USE;
+/* Runs the encoder on one request's input and keeps what its attention reads in a unit of the memory group. source: [length] token ids
+ * (int32 or int64), or features without a batch, or with one of 1. Errors: invalid-argument (shape, an id out of range), those of running.
+ */
+ait_status ait_lm_encode(ait_lm_context *context, int32_t unit, const ait_tensor *source) AIT_MUST_USE;
+/* The checks of ait_lm_encode alone. */
+ait_status ait_lm_check_source(const ait_lm *lm, const ait_tensor *source) AIT_MUST_USE;
+const char *ait_lm_kind_name(ait_lm_kind kind); /* "pages", "slots", "memory" */
 /* Runs every size of step that ait_lm_run rounds to, so that none later allocates. The pools' contents stay. */
 ait_status ait_lm_warm(ait_lm_context *context) AIT_MUST_USE;
 /* Copies a page or slot of a group, all layers: copy on write, snapshots. Errors: invalid-argument. */

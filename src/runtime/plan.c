@@ -80,6 +80,23 @@ ait_status ait_plan_compile(ait_allocator a, const char *backend_name, const cha
   return status;
 }
 
+ait_status ait_plan_of_blob(ait_allocator a, const char *backend_name, const ait_region *region, const void *data, size_t size,
+                            const char *target, ait_plan *out) {
+  const ait_backend *backend;
+  ait_plan plan;
+  AIT_TRY(find_backend(backend_name, &backend));
+  ait_status status = new_plan(a, 1, target, &plan);
+  ait_plan_step *s = &plan.steps[0];
+  if (!status) status = ait_region_interface(a, region, &s->region);
+  if (!status) status = copy_text(a, backend->name, &s->backend);
+  if (!status) status = copy_text(a, "", &s->options);
+  if (!status) s->blob = (ait_blob){(void *)(uintptr_t)data, size}, s->blob_mapped = true;
+  if (!status) status = number_values(&plan, region);
+  if (status) ait_plan_deinit(&plan);
+  else *out = plan;
+  return status;
+}
+
 static ait_status copy_indices(ait_allocator a, const uint32_t *from, uint32_t count, uint32_t **out) {
   AIT_TRY(new_indices(a, count, out));
   memcpy(*out, from, count * sizeof *from);

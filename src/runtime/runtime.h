@@ -27,9 +27,6 @@ typedef struct ait_model_parts {
 } ait_model_parts;
 ait_status ait_model_build(const ait_model_parts *parts, ait_model **out) AIT_MUST_USE;
 
-/* An entry of the file the model came from ("tokenizer.json"); NULL: there is none. Lives as long as the model. */
-const void *ait_model_entry(const ait_model *model, const char *name, size_t *out_size);
-
 /* The same with at most one plan, which must run, and every CPU feature. The importer, the tuner and the tests make models this way. */
 ait_status ait_model_create(ait_allocator a, const ait_region *portable, ait_weights weights, const ait_plan *plan, void *owner,
                             void (*owner_release)(void *owner), ait_model **out) AIT_MUST_USE;
@@ -38,6 +35,10 @@ ait_status ait_model_create(ait_allocator a, const ait_region *portable, ait_wei
  * backend), invalid-argument (options), and whatever the backend's compile says. plan.c */
 ait_status ait_plan_compile(ait_allocator a, const char *backend, const char *options, const ait_region *region, ait_weights weights,
                             uint64_t cpu_mask, const char *target, ait_plan *out) AIT_MUST_USE;
+
+/* The same of a blob that compile made of the region before; it is read, not taken, as long as the plan lives. */
+ait_status ait_plan_of_blob(ait_allocator a, const char *backend, const ait_region *region, const void *data, size_t size,
+                            const char *target, ait_plan *out) AIT_MUST_USE;
 
 /* A plan of several steps, one for each part, in their order. inputs, outputs, value_count, results: as ait_plan has them. */
 typedef struct ait_plan_part {

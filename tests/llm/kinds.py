@@ -73,3 +73,28 @@ KINDS = {
     "hunyuan_moe": ("HunYuanMoEV1ForCausalLM", "HunYuanMoEV1Config", dict(**BASE, **KV, pad_token_id=0, bos_token_id=1, eos_token_id=2, num_experts=4, moe_topk=2, head_dim=8)),
 }
 # fmt: on
+
+# Pairs of encoder and decoder.
+_TEXT = dict(
+    vocab_size=90, d_model=32, encoder_layers=1, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=40,
+    decoder_ffn_dim=40, max_position_embeddings=64,
+)
+_T5 = dict(vocab_size=90, d_model=32, d_kv=8, d_ff=40, num_layers=2, num_heads=4, decoder_start_token_id=0)
+PAIRS = {
+    "t5": ("T5ForConditionalGeneration", "T5Config", dict(_T5, feed_forward_proj="relu")),
+    "t5_gated": ("T5ForConditionalGeneration", "T5Config", dict(_T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
+    "bart": ("BartForConditionalGeneration", "BartConfig", dict(_TEXT)),
+    "mbart": ("MBartForConditionalGeneration", "MBartConfig", dict(_TEXT, forced_bos_token_id=7, decoder_start_token_id=2)),
+    "marian": (
+        "MarianMTModel", "MarianConfig",
+        dict(_TEXT, pad_token_id=89, eos_token_id=0, forced_eos_token_id=0, decoder_start_token_id=89),
+    ),
+    "whisper": (
+        "WhisperForConditionalGeneration", "WhisperConfig",
+        dict(
+            {k: v for k, v in _TEXT.items() if k != "max_position_embeddings"}, num_mel_bins=8, max_source_positions=20,
+            max_target_positions=40, pad_token_id=1, bos_token_id=2, eos_token_id=2, decoder_start_token_id=3, suppress_tokens=[5, 6],
+            begin_suppress_tokens=[7, 2],
+        ),
+    ),
+}

@@ -20,7 +20,7 @@ import export_lm  # noqa: E402
 import goldens  # noqa: E402
 import mixtures  # noqa: E402
 import shapes  # noqa: E402
-from kinds import KINDS  # noqa: E402
+from kinds import KINDS, PAIRS  # noqa: E402
 
 FIXTURES = ("llama", "gemma3", "gpt2", "falcon_new", "gpt_oss", "mixtral", "mamba2", "bamba")
 
@@ -93,6 +93,126 @@ def fixtures(out):
     fixture_goldens(out)
     with open(os.path.join(out, "models.tsv"), "w") as f:
         f.write("".join(line + "\n" for line in lines))
+    pairs(out, ("t5", "bart", "whisper"))
+    embedder(os.path.join(out, "embed"))
+
+
+# ---- pairs of encoder and decoder, encoders for embeddings -------------------------------------------------------------------------------
+
+
+def repack(path):
+    """Deflated, without sample inputs."""
+    with zipfile.ZipFile(path) as source:
+        items = [(i.filename, source.read(i.filename)) for i in source.infolist() if "data/sample_inputs" not in i.filename]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as target:
+        for name, data in items:
+            target.writestr(zipfile.ZipInfo(name), data, compress_type=zipfile.ZIP_DEFLATED, compresslevel=9)
+
+
+def random_pair(name, folder):
+    import transformers
+
+    cls, config_cls, keywords = PAIRS[name]
+    torch.manual_seed(4)
+    model = getattr(transformers, cls)(getattr(transformers, config_cls)(**keywords)).eval().requires_grad_(False)
+    for key, p in model.named_parameters():
+        if p.dim() > 1 and "position" not in key:
+            p.normal_(0, 0.6)
+        elif "bias" in key:
+            p.normal_(0, 0.2)
+    model.save_pretrained(folder)
+    return model
+
+
+def pair_answers(model, folder, count=4):
+    """What transformers answers, greedily, to inputs of several lengths; written into `folder` as expected.json."""
+    import numpy
+
+    g, requests = torch.Generator().manual_seed(6), []
+    for i in range(count):
+        limit = 4 + 3 * i
+        if model.main_input_name == "input_ids":
+            source = torch.randint(3, 88, (1, (5, 1, 19, 11, 30, 2)[i % 6]), generator=g)
+            inputs, told = {"input_ids": source, "attention_mask": torch.ones_like(source)}, {"tokens": source[0].tolist()}
+        else:
+            frames = model.config.max_source_positions * 2
+            source = torch.randn(1, model.config.num_mel_bins, frames, generator=g)
+            numpy.save(os.path.join(folder, f"features{i}.npy"), source[0].numpy())
+            inputs, told = {"input_features": source}, {"source": f"features{i}.npy"}
+        answer = model.generate(**inputs, max_new_tokens=limit, do_sample=False, num_beams=1)[0].tolist()
+        start = model.generation_config.decoder_start_token_id
+        requests.append(dict(told, max_tokens=limit, expected=answer[1:] if answer and answer[0] == start else answer))
+    with open(os.path.join(folder, "expected.json"), "w") as f:
+        json.dump({"requests": requests}, f, indent=None)
+        f.write("\n")
+
+
+def pairs(out, names):
+    for name in names:
+        folder = os.path.join(out, name)
+        os.makedirs(folder, exist_ok=True)
+        model = random_pair(name, folder)
+        pair_answers(model, folder)
+        export_lm.export_lm(folder)
+        repack(os.path.join(folder, "model.pt2"))
+
+
+SENTENCES = ["the quick brown fox jumps over the lazy dog", "hello world, this is a test", "numbers 12345", "a", "The lazy fox! " * 9, "  spaces "]
+
+
+def embedder(out):
+    """A folder in the layout of sentence-transformers, and what its steps give when they are computed one by one."""
+    import transformers
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+    os.makedirs(os.path.join(out, "1_Pooling"), exist_ok=True)
+    tok = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tok.normalizer, tok.pre_tokenizer = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tok.train_from_iterator(SENTENCES * 3, trainers.WordPieceTrainer(vocab_size=90, special_tokens=specials))
+    template = dict(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    tok.post_processor = processors.TemplateProcessing(**template)
+    tok.save(os.path.join(out, "tokenizer.json"))
+    config = transformers.BertConfig(
+        vocab_size=90, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24, max_position_embeddings=32
+    )
+    torch.manual_seed(3)
+    model = transformers.BertModel(config, add_pooling_layer=False).eval().requires_grad_(False)
+    for p in model.parameters():
+        p.normal_(0, 0.3)
+    model.save_pretrained(out)
+    files = {
+        "tokenizer_config.json": dict(
+            tokenizer_class="PreTrainedTokenizerFast", pad_token="[PAD]", model_max_length=32,
+            model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        ),
+        "modules.json": [
+            dict(idx=0, name="0", path="", type="sentence_transformers.models.Transformer"),
+            dict(idx=1, name="1", path="1_Pooling", type="sentence_transformers.models.Pooling"),
+            dict(idx=2, name="2", path="2_Normalize", type="sentence_transformers.models.Normalize"),
+        ],
+        "1_Pooling/config.json": dict(word_embedding_dimension=16, pooling_mode_mean_tokens=True, pooling_mode_max_tokens=True),
+        "sentence_bert_config.json": dict(max_seq_length=20, do_lower_case=False),
+        "config_sentence_transformers.json": dict(prompts={"query": "fox: "}, default_prompt_name=None),
+    }
+    for name, content in files.items():
+        with open(os.path.join(out, name), "w") as f:
+            json.dump(content, f)
+    tok.enable_truncation(20)
+    rows = {}
+    for key, prompt in (("plain", ""), ("query", "fox: ")):
+        vectors = []
+        for text in SENTENCES:
+            ids = torch.tensor([tok.encode((prompt + text).strip()).ids])
+            hidden = model(input_ids=ids).last_hidden_state[0].double()
+            pooled = torch.cat([hidden.max(0).values, hidden.mean(0)])
+            vectors.append((pooled / pooled.norm()).tolist())
+        rows[key] = vectors
+    export_lm.export_lm(out)
+    repack(os.path.join(out, "model.pt2"))
+    with open(os.path.join(out, "expected.json"), "w") as f:
+        json.dump({"texts": SENTENCES, **rows}, f)
+        f.write("\n")
 
 
 def fixture_goldens(out):
@@ -141,11 +261,67 @@ def try_kind(ait, folder, name, attention):
 def describe(groups):
     parts = []
     for g in groups:
-        if g["kind"] == "slots":
-            parts.append(f"{g['layers']} slots")
+        if g["kind"] in ("slots", "memory"):
+            parts.append(f"{g['layers']} {'slots' if g['kind'] == 'slots' else 'cross'}")
         else:
             parts.append(f"{g['layers']} paged" + (f" (window {g['window']})" if g["window"] else ""))
     return ", ".join(parts)
+
+
+def try_pair(ait, folder, name):
+    """A row of the page: how many answers are transformers', token for token, in one batch."""
+    os.makedirs(folder, exist_ok=True)
+    model = random_pair(name, folder)
+    pair_answers(model, folder, 6)
+    export_lm.export_lm(folder)
+    out = os.path.join(folder, "deployed.ait")
+    done = run([ait, "deploy", folder, "-o", out, "--page-size", "8", "--json"])
+    if done.returncode:
+        return {"name": name, "error": done.stderr.strip()}
+    with open(os.path.join(folder, "expected.json")) as f:
+        requests = json.load(f)["requests"]
+    lines = os.path.join(folder, "requests.jsonl")
+    with open(lines, "w") as f:
+        for r in requests:
+            source = {"source": os.path.join(folder, r["source"])} if "source" in r else {"tokens": r["tokens"]}
+            f.write(json.dumps(dict(source, max_tokens=r["max_tokens"])) + "\n")
+    ran = run([ait, "generate", out, "--requests", lines, "--json", "-q"])
+    if ran.returncode:
+        return {"name": name, "error": ran.stderr.strip()}
+    got = [json.loads(line)["tokens"] for line in ran.stdout.splitlines()]
+    equal = sum(g == r["expected"] for g, r in zip(got, requests))
+    return dict(json.loads(done.stdout), name=name, equal=equal, answers=len(requests))
+
+
+def pair_page(rows):
+    lines = [
+        "",
+        "## Pairs of encoder and decoder",
+        "",
+        "The same for models with an encoder; the last column: greedy answers equal to those of transformers' `generate`, token for token, to inputs of several lengths in one batch.",
+        "",
+        "| kind | caches | prefill | token by token | pieces | answers |",
+        "|---|---|---|---|---|---|",
+    ]
+    for r in rows:
+        if "error" in r:
+            lines.append(f"| {r['name']} | refused: {r['error'].splitlines()[0][:160]} | | | | |")
+            continue
+        p = r["proof"]
+        lines.append(
+            f"| {r['name']} | {describe(r['groups'])} | {p['prefill']:.1e} | {p['steps']:.1e} | {p['pieces']:.1e} | {r['equal']} of {r['answers']} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def sweep_pairs(ait, folder, out, only):
+    rows = [try_pair(ait, os.path.join(folder, name), name) for name in PAIRS if not only or name in only]
+    for r in rows:
+        print(r["name"], f"{r['equal']} of {r['answers']}" if "equal" in r else r["error"], flush=True)
+    if out:
+        with open(out, "a") as f:
+            f.write(pair_page(rows))
+    return sum(r.get("equal") != r.get("answers", 1) for r in rows)
 
 
 def page(rows):
@@ -221,7 +397,9 @@ def main():
         fixture_goldens(args.out)
         return 0
     only = [n for n in args.only.split(",") if n]
-    return 1 if sweep(args.ait, args.folder, args.output, only, args.every) else 0
+    bad = sweep(args.ait, args.folder, args.output, only, args.every)
+    bad += sweep_pairs(args.ait, args.folder, args.output, only)
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

@@ -65,6 +65,22 @@ def test_pairs_and_special_as_text(name):
         assert ours.encode(text, ait.AS_TEXT) == theirs.encode(text, add_special_tokens=False).ids
 
 
+@pytest.mark.parametrize("name", ["bpe-cl100k", "llama2-first", "bert-uncased", "roberta", "unigram"])
+def test_types_and_truncation(name):
+    theirs, ours = Tokenizer.from_str(KINDS[name]), ait.Tokenizer(KINDS[name])
+    cases = [(a, b) for a, b in zip(TEXTS[:30], TEXTS[7:37])] + [(a, None) for a in TEXTS[:30]]
+    for length in (0, 4, 7, 16):
+        for side in ("right", "left"):
+            for special in (True, False):
+                theirs.no_truncation()
+                if length:
+                    theirs.enable_truncation(length, direction=side)
+                for a, b in cases:
+                    want = theirs.encode(a, b, add_special_tokens=special)
+                    got = ours.encode_with(a, b, ait.SPECIAL if special else 0, length, side == "left")
+                    assert got == (want.ids, want.type_ids), (a, b, length, side, special)
+
+
 def test_bytes_that_are_no_utf8():
     theirs, ours = Tokenizer.from_str(KINDS["bpe-gpt2"]), ait.Tokenizer(KINDS["bpe-gpt2"])
     r = random.Random(9)

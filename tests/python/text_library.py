@@ -11,6 +11,10 @@ class Allocator(c.Structure):
     _fields_ = [("ctx", c.c_void_p), ("alloc", c.c_void_p), ("free", c.c_void_p)]
 
 
+class EncodeOptions(c.Structure):
+    _fields_ = [("struct_size", c.c_uint32), ("flags", c.c_int), ("max_length", c.c_int64), ("truncate_left", c.c_bool)]
+
+
 class TokenList(c.Structure):
     _fields_ = [("allocator", Allocator), ("ids", c.POINTER(c.c_int32)), ("count", c.c_size_t), ("capacity", c.c_size_t)]
 
@@ -25,6 +29,7 @@ for name, result, arguments in [
     ("ait_tokenizer_destroy", None, [c.c_void_p]),
     ("ait_tokenizer_encode", c.c_void_p, [c.c_void_p, c.c_char_p, c.c_size_t, c.c_int, c.POINTER(TokenList)]),
     ("ait_tokenizer_encode_pair", c.c_void_p, [c.c_void_p, c.c_char_p, c.c_size_t, c.c_char_p, c.c_size_t, c.c_int, c.POINTER(TokenList)]),
+    ("ait_tokenizer_encode_with", c.c_void_p, [c.c_void_p, c.c_char_p, c.c_size_t, c.c_char_p, c.c_size_t, c.POINTER(EncodeOptions), c.POINTER(TokenList), c.POINTER(TokenList)]),
     ("ait_tokenizer_decode", c.c_void_p, [c.c_void_p, c.c_void_p, c.c_size_t, c.c_int, Allocator, c.POINTER(c.c_void_p), c.POINTER(c.c_size_t)]),
     ("ait_text_free", None, [Allocator, c.c_void_p, c.c_size_t]),
     ("ait_token_list_deinit", None, [c.POINTER(TokenList)]),
@@ -74,6 +79,18 @@ class Tokenizer:
         ids = tokens.ids[: tokens.count]
         lib.ait_token_list_deinit(c.byref(tokens))
         return ids
+
+    def encode_with(self, text, pair=None, flags=SPECIAL, max_length=0, left=False):
+        """(ids, types)"""
+        data, other = text.encode(), None if pair is None else pair.encode()
+        ids, types = TokenList(allocator=HEAP), TokenList(allocator=HEAP)
+        options = EncodeOptions(c.sizeof(EncodeOptions), flags, max_length, left)
+        size = 0 if other is None else len(other)
+        check(lib.ait_tokenizer_encode_with(self.handle, data, len(data), other, size, c.byref(options), c.byref(ids), c.byref(types)))
+        result = ids.ids[: ids.count], types.ids[: types.count]
+        lib.ait_token_list_deinit(c.byref(ids))
+        lib.ait_token_list_deinit(c.byref(types))
+        return result
 
     def decode(self, ids, flags=0):
         text, size = c.c_void_p(), c.c_size_t()

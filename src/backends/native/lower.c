@@ -21,6 +21,7 @@ enum need {
   FEW_BITS,
   CACHED,
   SLOTS,
+  CROSSED,
   EXPERTS
 };
 enum { LIST = 0x80 };
@@ -236,7 +237,9 @@ static bool cached_known(const ait_region *r, const ait_region_node *n) {
     if (want[i].dtype == AIT_DTYPE_NONE ? !pool : v->dtype != want[i].dtype) return false;
   }
   const ait_region_value *k = arg_value(r, n, 5), *v = arg_value(r, n, 6);
+  const ait_region_value *bias = n->arg_count > 14 ? arg_value(r, n, 14) : NULL;
   bool scales = arg_value(r, n, 7) && arg_value(r, n, 8);
+  if (bias && (bias->dtype != AIT_F32 || bias->rank != 2)) return false;
   return k->dtype == v->dtype && (k->dtype == AIT_I8) == scales && r->values[n->results[0]].dtype == AIT_F32;
 }
 
@@ -249,6 +252,18 @@ static bool slots_known(const ait_region *r, const ait_region_node *n, const op_
     if (!v && want[i] == 1) continue; /* the bias */
     if (!v || v->dtype != (i + 2 == row->operand_count ? AIT_I32 : AIT_F32)) return false;
     if (want[i] ? v->rank != want[i] : v->rank != 1 && v->rank != 2) return false;
+  }
+  return r->values[n->results[0]].dtype == AIT_F32;
+}
+
+static bool crossed_known(const ait_region *r, const ait_region_node *n) {
+  static const struct {
+    ait_dtype dtype;
+    int32_t rank;
+  } want[] = {{AIT_F32, 3}, {AIT_I32, 2}, {AIT_I32, 1}, {AIT_F32, 4}, {AIT_F32, 4}};
+  for (uint32_t i = 0; i < AIT_COUNT(want); ++i) {
+    const ait_region_value *v = arg_value(r, n, i);
+    if (!v || v->rank != want[i].rank || v->dtype != want[i].dtype) return false;
   }
   return r->values[n->results[0]].dtype == AIT_F32;
 }
@@ -298,6 +313,7 @@ static bool need_met(const ait_region *r, const ait_region_node *n, const op_row
     case FEW_BITS: return few_bits_known(r, n);
     case CACHED: return cached_known(r, n);
     case SLOTS: return slots_known(r, n, row);
+    case CROSSED: return crossed_known(r, n);
     case EXPERTS: return experts_known(r, n);
   }
   return false;

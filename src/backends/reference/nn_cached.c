@@ -46,7 +46,7 @@ static ait_status new_result(ait_ref_call *call, const ait_tensor *x, int64_t wi
 /* ---- attention -------------------------------------------------------------------------------------------------------------------*/
 typedef struct cached {
   const ait_ref_call *call;
-  const ait_tensor *q, *k, *v, *sequences, *pages, *k_pool, *v_pool, *k_scale, *v_scale, *sinks, *slopes;
+  const ait_tensor *q, *k, *v, *sequences, *pages, *k_pool, *v_pool, *k_scale, *v_scale, *sinks, *slopes, *bias;
   ait_tensor out;
   double scale, cap;
   int64_t window, page_size, heads, groups, width, value_width;
@@ -60,6 +60,7 @@ static ait_status get_operands(ait_ref_call *call, cached *c) {
   c->sinks = ait_ref_tensor_or_null(call, 9), c->slopes = ait_ref_tensor_or_null(call, 10);
   AIT_TRY(ait_ref_float_or(call, 11, 1, &c->scale));
   AIT_TRY(ait_ref_float_or(call, 12, 0, &c->cap));
+  c->bias = ait_ref_tensor_or_null(call, 14);
   return ait_ref_int_or(call, 13, 0, &c->window);
 }
 
@@ -88,6 +89,8 @@ static ait_status check_operands(cached *c) {
     return ait_ref_error(c->call, AIT_CODE_INVALID_ARGUMENT, "pages are not integers [sequences, n]");
   if (!is_vector(c->sinks, c->heads) || !is_vector(c->slopes, c->heads))
     return ait_ref_error(c->call, AIT_CODE_INVALID_ARGUMENT, "sinks or slopes are not one number a head");
+  if (c->bias && (c->bias->rank != 2 || c->bias->shape[0] != c->heads || c->bias->shape[1] < 1 || !ait_dtype_is_float(c->bias->dtype)))
+    return ait_ref_error(c->call, AIT_CODE_INVALID_ARGUMENT, "the bias is not floats [heads, distances]");
   return AIT_OK;
 }
 
@@ -137,6 +140,7 @@ static ait_status attend(const cached *c, int64_t i, int64_t row, int64_t positi
     s *= c->scale;
     if (c->cap > 0) s = c->cap * tanh(s / c->cap);
     scores[j - low] = s + slope * (double)(j - position);
+    if (c->bias) scores[j - low] += element(c->bias, h, position - j < c->bias->shape[1] ? position - j : c->bias->shape[1] - 1, 0);
     if (!(scores[j - low] <= top)) top = scores[j - low];
   }
   if (c->sinks) total = exp(vector_or(c->sinks, h, 0) - top);
@@ -180,6 +184,71 @@ ait_status ait_ref_cached_attention(ait_ref_call *call) {
     if (status == AIT_OK && s.count > 0) status = attend_sequence(&c, i, &s, memory + c.value_width, memory);
   }
   ait_nn_doubles_free(call, memory, room);
+  return status;
+}
+
+/* ---- attention over what an encoder gave -------------------------------------------------------------------------------------------*/
+typedef struct crossed {
+  const ait_tensor *q, *k, *v; /* q [T, H, d], k [units, G, M, d], v [units, G, M, dv] */
+  ait_tensor out;
+  double scale, cap;
+} crossed;
+
+static void attend_memory(const crossed *c, int64_t unit, int64_t row, int64_t h, int64_t length, double *scores) {
+  int64_t g = h / (c->q->shape[1] / c->k->shape[1]), at[4] = {unit, g, 0, 0};
+  double top = -INFINITY, total = 0;
+  for (int64_t j = 0; j < length; ++j) {
+    double s = 0;
+    for (at[2] = j, at[3] = 0; at[3] < c->q->shape[2]; ++at[3])
+      s += element(c->q, row, h, at[3]) * ait_element_f64(ait_ref_at(c->k, at), c->k->dtype);
+    s *= c->scale;
+    scores[j] = c->cap > 0 ? c->cap * tanh(s / c->cap) : s;
+    if (!(scores[j] <= top)) top = scores[j];
+  }
+  for (int64_t j = 0; j < length; ++j) total += scores[j] = exp(scores[j] - top);
+  for (int64_t e = 0; e < c->v->shape[3]; ++e) {
+    double sum = 0;
+    for (int64_t j = 0; j < length; ++j) {
+      at[2] = j, at[3] = e;
+      sum += scores[j] * ait_element_f64(ait_ref_at(c->v, at), c->v->dtype);
+    }
+    put(&c->out, row, h, e, sum / total);
+  }
+}
+
+static ait_status check_memory(const ait_ref_call *call, const crossed *c, const ait_tensor *sequences, const ait_tensor *lengths) {
+  const ait_tensor *q = c->q, *k = c->k, *v = c->v;
+  AIT_TRY(check_spans(call, sequences));
+  bool good =
+      q->rank == 3 && k->rank == 4 && v->rank == 4 && k->shape[1] > 0 && q->shape[1] % k->shape[1] == 0 && q->shape[2] == k->shape[3];
+  good = good && !memcmp(k->shape, v->shape, 3 * sizeof *k->shape) && ait_dtype_is_float(k->dtype) && ait_dtype_is_float(v->dtype);
+  good = good && lengths->rank == 1 && lengths->shape[0] == k->shape[0] && ait_dtype_is_integer(lengths->dtype);
+  return good ? AIT_OK : ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "q, lengths and pools do not fit together");
+}
+
+ait_status ait_ref_cross_attention(ait_ref_call *call) {
+  const ait_tensor *sequences, *lengths;
+  crossed c = {0};
+  span s;
+  const ait_tensor **needed[5] = {&c.q, &sequences, &lengths, &c.k, &c.v};
+  for (uint32_t i = 0; i < 5; ++i) AIT_TRY(ait_ref_tensor(call, i, needed[i]));
+  AIT_TRY(ait_ref_float_or(call, 5, 1, &c.scale));
+  AIT_TRY(ait_ref_float_or(call, 6, 0, &c.cap));
+  AIT_TRY(check_memory(call, &c, sequences, lengths));
+  AIT_TRY(new_result(call, c.q, c.v->shape[3], &c.out));
+  double *scores = ait_nn_doubles(call, c.k->shape[2] + 1);
+  if (!scores) return AIT_OOM();
+  ait_status status = AIT_OK;
+  for (int64_t i = 0; i < sequences->shape[0] && status == AIT_OK; ++i) {
+    status = read_span(call, sequences, i, c.q->shape[0], &s);
+    if (status != AIT_OK || s.count == 0) continue;
+    int64_t length = s.slot >= 0 && s.slot < lengths->shape[0] ? ait_element_i64(ait_ref_at(lengths, &s.slot), lengths->dtype) : 0;
+    if (length < 1 || length > c.k->shape[2])
+      status = ait_ref_error(call, AIT_CODE_INVALID_ARGUMENT, "sequence %lld has no memory, or one that is too long", (long long)i);
+    for (int64_t r = s.first; r < s.first + s.count && status == AIT_OK; ++r)
+      for (int64_t h = 0; h < c.q->shape[1]; ++h) attend_memory(&c, s.slot, r, h, length, scores);
+  }
+  ait_nn_doubles_free(call, scores, c.k->shape[2] + 1);
   return status;
 }
 

@@ -262,7 +262,7 @@ static ait_status encode_text(const ait_tokenizer *t, ait_scratch *s, const char
 
 /* ---- post-processors
  * -------------------------------------------------------------------------------------------------------------------*/
-/* The text's ids, cut into segments: a post-processor takes segments and gives segments. */
+/* The text's ids, cut into segments: a post-processor takes segments and gives segments. Types, where they are wanted, go along. */
 typedef struct segment {
   size_t begin, count;
 } segment;
@@ -272,21 +272,46 @@ typedef struct segments {
   size_t count;
 } segments;
 
-static ait_status add_segment(ait_token_list *list, segments *out, const int32_t *before, size_t before_count, const segment *middle,
-                              const int32_t *after, size_t after_count) {
-  if (out->count == MAX_SEGMENTS) return ait_error(AIT_CODE_UNSUPPORTED, "post_processor makes more than %d parts", MAX_SEGMENTS);
-  size_t begin = list->count;
-  if (before_count) AIT_TRY(ait_token_list_append(list, before, before_count));
-  if (middle) {
-    AIT_TRY(ait_grow(list->allocator, (void **)&list->ids, &list->capacity, list->count + middle->count, sizeof *list->ids));
-    if (middle->count) AIT_TRY(ait_token_list_append(list, list->ids + middle->begin, middle->count));
-  }
-  if (after_count) AIT_TRY(ait_token_list_append(list, after, after_count));
-  out->items[out->count++] = (segment){begin, list->count - begin};
+typedef struct joined {
+  ait_token_list ids, types;
+  bool typed;
+} joined;
+
+static ait_status append_types(ait_token_list *types, int32_t type, size_t count) {
+  AIT_TRY(ait_grow(types->allocator, (void **)&types->ids, &types->capacity, types->count + count, sizeof *types->ids));
+  for (size_t i = 0; i < count; ++i) types->ids[types->count++] = type;
   return AIT_OK;
 }
 
-static ait_status post_template(const ait_post *post, bool special, ait_token_list *list, const segments *in, segments *out) {
+static ait_status add_ids(joined *j, const int32_t *ids, size_t count, int32_t type) {
+  if (count) AIT_TRY(ait_token_list_append(&j->ids, ids, count));
+  return j->typed ? append_types(&j->types, type, count) : AIT_OK;
+}
+
+/* type -1: the types that the segment has. */
+static ait_status add_part(joined *j, segment part, int32_t type) {
+  ait_token_list *lists[2] = {&j->ids, &j->types};
+  for (int k = 0; k < 1 + j->typed; ++k) {
+    ait_token_list *list = lists[k];
+    if (k == 1 && type >= 0) return append_types(list, type, part.count);
+    AIT_TRY(ait_grow(list->allocator, (void **)&list->ids, &list->capacity, list->count + part.count, sizeof *list->ids));
+    if (part.count) AIT_TRY(ait_token_list_append(list, list->ids + part.begin, part.count));
+  }
+  return AIT_OK;
+}
+
+static ait_status begin_segment(const joined *j, segments *out) {
+  if (out->count == MAX_SEGMENTS) return ait_error(AIT_CODE_UNSUPPORTED, "post_processor makes more than %d parts", MAX_SEGMENTS);
+  out->items[out->count++] = (segment){j->ids.count, 0};
+  return AIT_OK;
+}
+
+static void end_segment(const joined *j, segments *out) {
+  segment *last = &out->items[out->count - 1];
+  last->count = j->ids.count - last->begin;
+}
+
+static ait_status post_template(const ait_post *post, bool special, joined *j, const segments *in, segments *out) {
   if (in->count > 2) return ait_error(AIT_CODE_UNSUPPORTED, "post_processor: a template behind another one gets %zu parts", in->count);
   size_t which = in->count == 2;
   for (size_t i = 0; i < post->counts[which]; ++i) {
@@ -294,63 +319,142 @@ static ait_status post_template(const ait_post *post, bool special, ait_token_li
     if (piece->sequence < 0 && !special) continue;
     if (piece->sequence >= (int)in->count)
       return ait_error(AIT_CODE_INVALID_MODEL, "post_processor: the template for one text asks for a second one");
-    AIT_TRY(add_segment(list, out, piece->ids, piece->sequence < 0 ? piece->count : 0,
-                        piece->sequence < 0 ? NULL : &in->items[piece->sequence], NULL, 0));
+    AIT_TRY(begin_segment(j, out));
+    if (piece->sequence < 0) AIT_TRY(add_ids(j, piece->ids, piece->count, piece->type));
+    else AIT_TRY(add_part(j, in->items[piece->sequence], piece->type));
+    end_segment(j, out);
   }
   return AIT_OK;
 }
 
-/* <cls> A <sep> and then B <sep>; RoBERTa has <sep> in front of B, too. */
-static ait_status post_bert(const ait_post *post, bool special, ait_token_list *list, const segments *in, segments *out) {
+/* <cls> A <sep> and then B <sep>; RoBERTa has <sep> in front of B, too, and one type for all. */
+static ait_status post_bert(const ait_post *post, bool special, joined *j, const segments *in, segments *out) {
   const int32_t *cls = post->pieces[0][0].ids, *sep = post->pieces[0][1].ids;
+  bool roberta = post->kind == AIT_POST_ROBERTA;
   for (size_t i = 0; i < in->count; ++i) {
-    const int32_t *before = i == 0 ? cls : sep;
-    bool has_before = special && (i == 0 || post->kind == AIT_POST_ROBERTA);
-    AIT_TRY(add_segment(list, out, before, has_before, &in->items[i], sep, special));
+    int32_t type = roberta || i == 0 ? 0 : 1;
+    AIT_TRY(begin_segment(j, out));
+    if (special && (i == 0 || roberta)) AIT_TRY(add_ids(j, i == 0 ? cls : sep, 1, type));
+    AIT_TRY(add_part(j, in->items[i], special || roberta ? type : -1));
+    if (special) AIT_TRY(add_ids(j, sep, 1, type));
+    end_segment(j, out);
   }
   return AIT_OK;
 }
 
-static ait_status post_process(const ait_tokenizer *t, int flags, ait_token_list *list, segments *in, ait_token_list *out) {
+static ait_status post_process(const ait_tokenizer *t, int flags, joined *j, segments *in) {
   for (size_t i = 0; i < t->post_count; ++i) {
     segments next = {.count = 0};
     const ait_post *post = &t->posts[i];
     bool special = flags & AIT_ENCODE_SPECIAL;
-    if (post->kind == AIT_POST_TEMPLATE) AIT_TRY(post_template(post, special, list, in, &next));
-    else AIT_TRY(post_bert(post, special, list, in, &next));
+    if (post->kind == AIT_POST_TEMPLATE) AIT_TRY(post_template(post, special, j, in, &next));
+    else AIT_TRY(post_bert(post, special, j, in, &next));
     *in = next;
-  }
-  for (size_t i = 0; i < in->count; ++i) {
-    if (in->items[i].count) AIT_TRY(ait_token_list_append(out, list->ids + in->items[i].begin, in->items[i].count));
   }
   return AIT_OK;
 }
 
-static ait_status encode_texts(const ait_tokenizer *t, const char *const *texts, const size_t *sizes, size_t count, int flags,
-                               ait_token_list *out) {
-  ait_scratch *s = NULL;
-  size_t before = out->count;
-  ait_token_list list = {.allocator = t->allocator};
-  segments in = {.count = count};
-  ait_status status = ait_scratch_take(t, &s);
-  for (size_t i = 0; i < count && !status; ++i) {
-    ait_token_list *target = t->post_count ? &list : out; /* without a post-processor there is nothing to join */
-    in.items[i].begin = target->count;
-    status = encode_text(t, s, texts[i], sizes[i], flags, target);
-    in.items[i].count = target->count - in.items[i].begin;
+static ait_status hand_out(const joined *j, const segments *in, ait_token_list *ids, ait_token_list *types) {
+  for (size_t i = 0; i < in->count; ++i) {
+    segment s = in->items[i];
+    if (!s.count) continue;
+    AIT_TRY(ait_token_list_append(ids, j->ids.ids + s.begin, s.count));
+    if (types) AIT_TRY(ait_token_list_append(types, j->types.ids + s.begin, s.count));
   }
-  if (!status && t->post_count) status = post_process(t, flags, &list, &in, out);
+  return AIT_OK;
+}
+
+/* ---- truncation ----------------------------------------------------------------------------------------------------------------------*/
+/* Tokens that the post-processors add to one text, or to a pair. */
+static size_t added_tokens(const ait_tokenizer *t, bool pair) {
+  size_t sum = 0;
+  for (size_t i = 0; i < t->post_count; ++i) {
+    const ait_post *post = &t->posts[i];
+    if (post->kind == AIT_POST_BERT) sum += pair ? 3 : 2;
+    else if (post->kind == AIT_POST_ROBERTA) sum += pair ? 4 : 2;
+    else
+      for (size_t k = 0; k < post->counts[pair]; ++k)
+        if (post->pieces[pair][k].sequence < 0) sum += post->pieces[pair][k].count;
+  }
+  return sum;
+}
+
+static void keep(segment *s, size_t count, bool left) {
+  if (count >= s->count) return;
+  if (left) s->begin += s->count - count;
+  s->count = count;
+}
+
+/* The longer of two texts first, as the library does it. */
+static ait_status truncate(const ait_tokenizer *t, const ait_encode_options *o, segments *in) {
+  size_t added = o->flags & AIT_ENCODE_SPECIAL ? added_tokens(t, in->count == 2) : 0, room = (size_t)o->max_length, total = 0;
+  if (room < added)
+    return ait_error(AIT_CODE_INVALID_ARGUMENT, "%lld tokens at most: the tokenizer itself adds %zu", (long long)o->max_length, added);
+  room -= added;
+  for (size_t i = 0; i < in->count; ++i) total += in->items[i].count;
+  if (total <= room) return AIT_OK;
+  if (in->count == 1) return keep(&in->items[0], room, o->truncate_left), AIT_OK;
+  bool swapped = in->items[0].count > in->items[1].count;
+  size_t less = in->items[swapped].count, more = less > room || less > room - less ? less : room - less;
+  if (less + more > room) less = room / 2, more = less + room % 2;
+  keep(&in->items[swapped], less, o->truncate_left);
+  keep(&in->items[!swapped], more, o->truncate_left);
+  return AIT_OK;
+}
+
+/* ---- the whole way -------------------------------------------------------------------------------------------------------------------*/
+static ait_status encode_joined(const ait_tokenizer *t, ait_scratch *s, const char *const *texts, const size_t *sizes, size_t count,
+                                const ait_encode_options *o, joined *j, segments *in) {
+  in->count = count;
+  for (size_t i = 0; i < count; ++i) {
+    size_t begin = j->ids.count;
+    AIT_TRY(encode_text(t, s, texts[i], sizes[i], o->flags, &j->ids));
+    if (j->typed) AIT_TRY(append_types(&j->types, (int32_t)i, j->ids.count - begin));
+    in->items[i] = (segment){begin, j->ids.count - begin};
+  }
+  if (o->max_length > 0) AIT_TRY(truncate(t, o, in));
+  return post_process(t, o->flags, j, in);
+}
+
+static ait_status encode_texts(const ait_tokenizer *t, const char *const *texts, const size_t *sizes, size_t count,
+                               const ait_encode_options *o, ait_token_list *out, ait_token_list *types) {
+  ait_scratch *s = NULL;
+  size_t before = out->count, types_before = types ? types->count : 0;
+  joined j = {.ids.allocator = t->allocator, .types.allocator = t->allocator, .typed = types != NULL};
+  segments in = {.count = 0};
+  bool direct = !t->post_count && !types && !o->max_length; /* nothing to join */
+  ait_status status = ait_scratch_take(t, &s);
+  for (size_t i = 0; direct && i < count && !status; ++i) status = encode_text(t, s, texts[i], sizes[i], o->flags, out);
+  if (!direct && !status) status = encode_joined(t, s, texts, sizes, count, o, &j, &in);
+  if (!direct && !status) status = hand_out(&j, &in, out, types);
   if (status) out->count = before;
-  ait_token_list_deinit(&list);
+  if (status && types) types->count = types_before;
+  ait_token_list_deinit(&j.ids);
+  ait_token_list_deinit(&j.types);
   if (s) ait_scratch_give(t, s);
   return status;
 }
 
 ait_status ait_tokenizer_encode(const ait_tokenizer *t, const char *text, size_t size, int flags, ait_token_list *out) {
-  return encode_texts(t, &text, &size, 1, flags, out);
+  const ait_encode_options o = {.struct_size = sizeof o, .flags = flags};
+  return encode_texts(t, &text, &size, 1, &o, out, NULL);
 }
 
 ait_status ait_tokenizer_encode_pair(const ait_tokenizer *t, const char *first, size_t first_size, const char *second, size_t second_size,
                                      int flags, ait_token_list *out) {
-  return encode_texts(t, (const char *const[]){first, second}, (const size_t[]){first_size, second_size}, 2, flags, out);
+  const ait_encode_options o = {.struct_size = sizeof o, .flags = flags};
+  return encode_texts(t, (const char *const[]){first, second}, (const size_t[]){first_size, second_size}, 2, &o, out, NULL);
+}
+
+void ait_encode_options_init(ait_encode_options *options) {
+  *options = (ait_encode_options){.struct_size = sizeof *options, .flags = AIT_ENCODE_SPECIAL};
+}
+
+ait_status ait_tokenizer_encode_with(const ait_tokenizer *t, const char *first, size_t first_size, const char *second, size_t second_size,
+                                     const ait_encode_options *options, ait_token_list *ids, ait_token_list *types) {
+  ait_encode_options o;
+  ait_encode_options_init(&o);
+  if (options) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+  if (o.max_length < 0) return ait_error(AIT_CODE_INVALID_ARGUMENT, "%lld tokens at most", (long long)o.max_length);
+  return encode_texts(t, (const char *const[]){first, second}, (const size_t[]){first_size, second_size}, second ? 2 : 1, &o, ids, types);
 }

@@ -301,7 +301,7 @@ static ait_status read_ids(ait_tokenizer *t, const ait_json *list, ait_post_piec
       return ait_error(AIT_CODE_INVALID_MODEL, "post_processor: an id is out of range");
     ids[i] = (int32_t)id->as.i;
   }
-  *out = (ait_post_piece){-1, ids, list->count};
+  *out = (ait_post_piece){.sequence = -1, .ids = ids, .count = list->count, .type = out->type};
   return AIT_OK;
 }
 
@@ -309,10 +309,13 @@ static ait_status read_piece(ait_tokenizer *t, const ait_json *json, const ait_j
   const ait_json *sequence = ait_json_get_kind(json, "Sequence", AIT_JSON_OBJECT),
                  *special = ait_json_get_kind(json, "SpecialToken", AIT_JSON_OBJECT);
   const char *name = ait_json_get_string(sequence ? sequence : special, "id");
+  int64_t type = 0;
   if (!name) return ait_error(AIT_CODE_INVALID_MODEL, "post_processor: a piece of the template has no id");
+  AIT_TRY(ait_field_int(sequence ? sequence : special, "post_processor", "type_id", false, 0, &type));
+  out->type = (int32_t)type;
   if (sequence) {
     if (!is(name, "A") && !is(name, "B")) return ait_error(AIT_CODE_INVALID_MODEL, "post_processor: sequence '%.100s' is not A or B", name);
-    *out = (ait_post_piece){name[0] == 'B', NULL, 0};
+    *out = (ait_post_piece){.sequence = name[0] == 'B', .type = (int32_t)type};
     return AIT_OK;
   }
   const ait_json *ids = ait_json_get_kind(ait_json_get_kind(specials, name, AIT_JSON_OBJECT), "ids", AIT_JSON_ARRAY);
@@ -326,6 +329,7 @@ static ait_status read_template(ait_tokenizer *t, const ait_json *json, const ch
   if (!list) return ait_error(AIT_CODE_INVALID_MODEL, "post_processor.%s: a list expected", name);
   post->pieces[which] = AIT_ARENA_ARRAY(&t->arena, ait_post_piece, (size_t)list->count + 1);
   if (!post->pieces[which]) return AIT_OOM();
+  memset(post->pieces[which], 0, ((size_t)list->count + 1) * sizeof *post->pieces[which]);
   post->counts[which] = list->count;
   for (uint32_t i = 0; i < list->count; ++i) AIT_TRY(read_piece(t, &list->as.items[i], specials, &post->pieces[which][i]));
   return AIT_OK;
@@ -349,6 +353,7 @@ static ait_status read_post(ait_tokenizer *t, const ait_json *json, const char *
     post.kind = is(type, "BertProcessing") ? AIT_POST_BERT : AIT_POST_ROBERTA;
     post.pieces[0] = AIT_ARENA_ARRAY(&t->arena, ait_post_piece, 2);
     if (!post.pieces[0]) return AIT_OOM();
+    memset(post.pieces[0], 0, 2 * sizeof *post.pieces[0]);
     AIT_TRY(read_named_id(t, json, "cls", &post.pieces[0][0]));
     AIT_TRY(read_named_id(t, json, "sep", &post.pieces[0][1]));
   } else {

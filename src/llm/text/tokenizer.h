@@ -96,6 +96,7 @@ typedef struct ait_post_piece {
   int sequence; /* 0: A, 1: B, -1: the special ids */
   const int32_t *ids;
   size_t count;
+  int32_t type; /* of its tokens */
 } ait_post_piece;
 typedef struct ait_post {
   ait_post_kind kind;

@@ -249,10 +249,58 @@ static void every_allocation(void **state) {
   test_every_allocation_fails(use, (void *)unigram);
 }
 
+/* ids and types of a text or a pair, cut to max_length; the number of tokens, or -1 for an error. */
+static int encode_with(const ait_tokenizer *t, const char *a, const char *b, int64_t max_length, bool left, int32_t ids[32],
+                       int32_t types[32]) {
+  ait_token_list list = {.allocator = ait_allocator_default()}, kinds = {.allocator = list.allocator};
+  ait_encode_options o;
+  ait_encode_options_init(&o);
+  o.max_length = max_length;
+  o.truncate_left = left;
+  ait_status status = ait_tokenizer_encode_with(t, a, strlen(a), b, b ? strlen(b) : 0, &o, &list, &kinds);
+  assert_int_equal(list.count, kinds.count);
+  assert_in_range(list.count, 0, 32);
+  for (size_t i = 0; i < list.count; ++i) ids[i] = list.ids[i], types[i] = kinds.ids[i];
+  int count = status ? -1 : (int)list.count;
+  if (status) assert_int_equal(list.count, 0);
+  ait_status_free(status);
+  ait_token_list_deinit(&list);
+  ait_token_list_deinit(&kinds);
+  return count;
+}
+
+static void types_and_truncation(void **state) {
+  AIT_UNUSED(state);
+  static const char *const which[] = {"bert-uncased", "roberta"};
+  for (size_t k = 0; k < AIT_COUNT(which); ++k) {
+    ait_tokenizer *t = load(which[k]);
+    int32_t whole[32], ids[32], types[32];
+    ait_token_list pair = {.allocator = ait_allocator_default()};
+    assert_null(ait_tokenizer_encode_pair(t, "a b c", 5, "d e", 3, AIT_ENCODE_SPECIAL, &pair));
+    int n = encode_with(t, "a b c", "d e", 0, false, ids, types);
+    assert_int_equal(n, pair.count);
+    assert_memory_equal(ids, pair.ids, pair.count * sizeof *ids);
+    assert_int_equal(types[0], 0);
+    assert_int_equal(types[n - 1], k == 0); /* RoBERTa has one type for all */
+    ait_token_list_deinit(&pair);
+    n = encode_with(t, "a b c d e f", NULL, 0, false, whole, types);
+    assert_int_equal(encode_with(t, "a b c d e f", NULL, 5, false, ids, types), 5);
+    assert_memory_equal(ids, whole, 4 * sizeof *ids);
+    assert_int_equal(ids[4], whole[n - 1]);
+    assert_int_equal(encode_with(t, "a b c d e f", NULL, 5, true, ids, types), 5);
+    assert_memory_equal(ids + 1, whole + n - 4, 4 * sizeof *ids);
+    assert_int_equal(encode_with(t, "a", NULL, 2, false, ids, types), 2); /* nothing but what is added */
+    assert_int_equal(encode_with(t, "a", NULL, 1, false, ids, types), -1);
+    assert_int_equal(encode_with(t, "a b c d e f g", "h", 8 + (int)k, false, ids, types), 8 + (int)k);
+    assert_int_equal(encode_with(t, "", "", 0, false, ids, types), k == 0 ? 3 : 4);
+    ait_tokenizer_destroy(t);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(golden),          cmocka_unit_test(special_tokens_in_text), cmocka_unit_test(long_word),
-      cmocka_unit_test(endless_pattern), cmocka_unit_test(errors_name_the_field),  cmocka_unit_test(threads_share),
-      cmocka_unit_test(every_allocation)};
+      cmocka_unit_test(golden),           cmocka_unit_test(special_tokens_in_text), cmocka_unit_test(long_word),
+      cmocka_unit_test(endless_pattern),  cmocka_unit_test(errors_name_the_field),  cmocka_unit_test(threads_share),
+      cmocka_unit_test(every_allocation), cmocka_unit_test(types_and_truncation)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
