@@ -1,5 +1,5 @@
 # Thin: each line calls a tool that can be called alone.
-.PHONY: llm-models llm-equality bench-llm demo test check build bench cross trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-zoo python-jit-bench python-slow python-asan wheel conformance clean
+.PHONY: llm-models llm-equality bench-llm python-docs demo test check build bench cross trust lint fuzz fuzz-graphs docs setup setup-all asan tsan python python-zoo python-jit-bench python-slow python-asan wheel conformance clean
 JOBS ?= $(shell nproc)
 
 # Installs what is missing, builds, and runs the main job on the bundled model.
@@ -61,6 +61,11 @@ python-slow: setup-all build
 	cmake --build --preset release --target ait_python -j $(JOBS)
 	AIT_SLOW_TESTS=1 .venv/bin/python -m pytest -q tests/python/test_jit.py tests/python/test_jit_habits.py -k "scripts or ways_to_start"
 	AIT_SLOW_TESTS=1 .venv/bin/python -m pytest -q tests/python/test_python_backends.py -k torchs_own
+
+# Every page for users, executed as it stands; the tests run two of them.
+python-docs: setup-all build
+	cmake --build --preset release --target ait_python -j $(JOBS)
+	AIT_GUIDES=all .venv/bin/python -m pytest -q tests/python/test_guides.py
 
 # Every kind of language model that the sweep knows: exported by transformers, deployed, compared; writes docs/models.md.
 llm-models: setup-all build

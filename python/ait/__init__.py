@@ -31,6 +31,7 @@ _LAZY: dict[str, str] = {
     "unwrap": "ait._tuning",
     "tune": "ait._tuning",
     "TuneReport": "ait._tune_report",
+    "SampleEvent": "ait._data",
     "save": "ait._persist",
     "Pipeline": "ait._persist",
     "ExportError": "ait._errors",
@@ -61,15 +62,19 @@ _LAZY: dict[str, str] = {
     "unpack": "ait.files",
     "sign": "ait.files",
     "export_onnx": "ait.files",
+    "load_arrays": "ait._arrays",
+    "save_arrays": "ait._arrays",
     "backends": "ait.files",
     "operators": "ait.files",
     "load_plugin": "ait.files",
     "record_traffic": "ait.files",
     "replay": "ait.files",
 }
-_SUBMODULES = frozenset({"backend", "files", "guests", "jit", "loading", "model", "progress"})
+_SUBMODULES = frozenset({"backend", "files", "guests", "jit", "llm", "loading", "model", "progress"})
 
 if typing.TYPE_CHECKING:
+    from ait._arrays import load_arrays as load_arrays, save_arrays as save_arrays
+    from ait._data import SampleEvent as SampleEvent
     from ait._errors import ExportError as ExportError, Reason as Reason
     from ait._export import export as export, Exported as Exported
     from ait._inspect import inspect as inspect, Inspection as Inspection
@@ -109,7 +114,7 @@ __all__ = [
     "Backend", "BatchDim", "Cancelled", "Dim", "Error", "ExportError", "Exported", "FirstWins", "HighestThroughput", "Incompatible",
     "Inspection", "Internal", "InvalidArgument", "InvalidModel", "IoError", "LatencyBudget", "Limit", "MaxThroughput", "MinLatency",
     "MinMemory", "Mismatch", "Model", "NotFound", "OneBackend", "OutOfMemory", "Pipeline", "Port", "Reason", "Record", "Report",
-    "Session", "Strategy", "Tensor", "Timeout", "Traffic", "TuneReport", "Unavailable", "Unsupported", "backends", "bench",
-    "compare", "debug", "explain", "export", "export_onnx", "inspect", "inspect_file", "load", "load_model", "load_plugin", "operators",
-    "record_traffic", "register_backend", "register_class", "replay", "report", "save", "sign", "tune", "tune_file", "unpack", "unwrap", "verify", "wrap",
+    "SampleEvent", "Session", "Strategy", "Tensor", "Timeout", "Traffic", "TuneReport", "Unavailable", "Unsupported", "backends", "bench",
+    "compare", "debug", "explain", "export", "export_onnx", "inspect", "inspect_file", "load", "load_arrays", "load_model", "load_plugin", "operators",
+    "record_traffic", "register_backend", "register_class", "replay", "report", "save", "save_arrays", "sign", "tune", "tune_file", "unpack", "unwrap", "verify", "wrap",
 ]

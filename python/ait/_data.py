@@ -3,12 +3,23 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from . import _tree
 
 Call = Tuple[Tuple[Any, ...], Dict[str, Any]]
 MAX_SAMPLES = 32
+MAX_CALIBRATION = 256  # samples, and calls of one form of a part
+
+
+class SampleEvent(NamedTuple):
+    """One sample has gone through the pipeline: what `ait.tune(on_sample=…)` hears."""
+
+    phase: str  # "before" tuning, "after" it
+    index: int
+    sample: Any
+    output: Any
+    seconds: float
 
 
 def is_call(sample: Any) -> bool:

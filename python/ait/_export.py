@@ -43,6 +43,12 @@ class Program:
         """Fixed sizes agree (ranges and relations are checked by whoever runs it)."""
         return all(len(a) == len(b) and all(x == y or isinstance(x, str) for x, y in zip(a, b)) for a, b in zip(self.shape, shapes))
 
+    @property
+    def calibration(self) -> List[List[Any]]:
+        """What was recorded for backends that calibrate, of sizes that this program takes."""
+        recorded = self.part.signatures[self.key].calibration
+        return [s for s in recorded if self.accepts([tuple(t.shape) for t in s])]
+
     def bound_to_samples(self) -> bool:
         """Narrows every range to what was recorded; false: nothing is left to narrow. For models whose code takes fewer sizes than their guards
         say (a table of positions that is indexed by data)."""

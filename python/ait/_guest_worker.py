@@ -61,7 +61,7 @@ def find_class(spec: dict[str, Any]) -> Any:
 
 
 # ---- compile ------------------------------------------------------------------------------------------------------------------------------
-def compile_blob(job: dict[str, Any]) -> tuple[bytes, bool]:
+def compile_blob(job: dict[str, Any], calibration: str | None) -> tuple[bytes, bool]:
     from ait import _guest_program as programs
 
     names = [n.decode() for n in os.pread(WEIGHTS, os.fstat(WEIGHTS).st_size, 0).split(b"\0") if n]
@@ -73,8 +73,11 @@ def compile_blob(job: dict[str, Any]) -> tuple[bytes, bool]:
         program = torch.export.load(job["program"])
         object_ = cls(**dict(pair.split("=", 1) for pair in job["options"].split(",") if pair))
         sample = program.example_inputs
+        samples = [] if sample is None else [tuple(torch.utils._pytree.tree_leaves(sample))]
+        if calibration is not None:
+            samples = [tuple(call) for call in torch.load(calibration, weights_only=True)]
         with torch.no_grad():
-            object_.build(program, [] if sample is None else [tuple(torch.utils._pytree.tree_leaves(sample))])
+            object_.build(program, samples)
             saved = object_.save()
         if saved is not None:
             return programs.payload("saved", saved, version), False
@@ -220,7 +223,8 @@ def refusal(error: BaseException) -> bytes:
     return struct.pack("<2q", kind, 0) + text.encode("utf-8", "replace")[:900]
 
 
-def main() -> None:
+def main(calibration: str | None = None) -> None:
+    """calibration: a file of calls, of backend.calibrating."""
     job = json.loads(sys.argv[-1])
     link = socket.socket(fileno=SOCKET)
     end_with_parent(link)
@@ -230,7 +234,7 @@ def main() -> None:
     backend.in_worker = True
     try:
         if job["do"] == "compile":
-            blob, weights = compile_blob(job)
+            blob, weights = compile_blob(job, calibration)
             os.ftruncate(BLOB, 0)
             with os.fdopen(os.dup(BLOB), "wb") as f:
                 f.write(blob)

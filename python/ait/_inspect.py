@@ -100,6 +100,14 @@ class Inspection:
         cells = [[c.replace("|", "\\|") for c in row] for row in self._cells()]
         return "\n".join(["| " + " | ".join(row) + " |" for row in (cells[0], ["---"] * 8, *cells[1:])])
 
+    _repr_markdown_ = markdown
+
+    def __rich__(self) -> Any:
+        """A table of the package rich, for those who print with it."""
+        from ._report import rich_table
+
+        return rich_table(self._cells(), "")
+
     def _repr_html_(self) -> str:
         head, *body = [[html.escape(c) for c in row] for row in self._cells()]
         rows = "".join("<tr>" + "".join(f"<td>{c}</td>" for c in row) + "</tr>" for row in body)

@@ -303,6 +303,7 @@ class Signature:
     calls: int = 0
     shapes: "collections.Counter[Tuple[Tuple[int, ...], ...]]" = dataclasses.field(default_factory=collections.Counter)
     samples: List[List[Any]] = dataclasses.field(default_factory=list)  # each: tensors in the order of `names`, own memory
+    calibration: List[List[Any]] = dataclasses.field(default_factory=list)  # more of them, for backends that look at many
 
     def add(self, leaves: Sequence[Any], per_shape: int, max_shapes: int) -> None:
         self.calls += 1
@@ -311,13 +312,17 @@ class Signature:
         if len(self.shapes) <= 4 * max_shapes or known:
             self.shapes[shapes] += 1
         if known < per_shape and (known or len({tuple(tuple(t.shape) for t in s) for s in self.samples}) < max_shapes):
-            with sys.modules["torch"].inference_mode(False):  # a clone made inside inference mode could never be used outside it
-                self.samples.append([t.detach().clone() for t in leaves])
+            self.samples.append(_copies(leaves))
 
     def text(self) -> str:
         parts = [f"{n}: {str(d).removeprefix('torch.')}[{'x'.join('?' * r) if r else ''}]"
                  for n, d, r in zip(self.names, self.key.dtypes, self.key.ranks)]
         return ", ".join(parts)
+
+
+def _copies(leaves: Sequence[Any]) -> List[Any]:
+    with sys.modules["torch"].inference_mode(False):  # a clone made inside inference mode could never be used outside it
+        return [t.detach().clone() for t in leaves]
 
 
 class Part:
@@ -374,6 +379,13 @@ class Part:
                 self.signatures[key] = Signature(key, leaf_names(key.spec))
             self.signatures[key].add(leaves, per_shape, max_shapes)
 
+    def record_calibration(self, args: Tuple[Any, ...], kwargs: Mapping[str, Any], most: int) -> None:
+        """A call of a form that is known already, kept for calibration."""
+        got = self.canonical(args, kwargs)
+        with self._lock:
+            if not isinstance(got, str) and got[1] in self.signatures and len(self.signatures[got[1]].calibration) < most:
+                self.signatures[got[1]].calibration.append(_copies(got[0]))
+
     def eager(self, key: Key) -> Runner:
         """The module itself, from flat tensors to flat leaves of its result."""
 
@@ -399,10 +411,11 @@ def unusual(leaves: Sequence[Any]) -> str | None:
 
 # ---- recording -------------------------------------------------------------------------------------------------------------------------
 class Recorder:
-    """With it, calls of these parts are recorded: a few samples of each combination of sizes."""
+    """With it, calls of these parts are recorded: a few samples of each combination of sizes. calibration: up to so many calls of each known
+    form are kept for calibration instead."""
 
-    def __init__(self, parts: Sequence[Part], per_shape: int = 2, max_shapes: int = 6) -> None:
-        self.parts, self.per_shape, self.max_shapes = list(parts), per_shape, max_shapes
+    def __init__(self, parts: Sequence[Part], per_shape: int = 2, max_shapes: int = 6, calibration: int = 0) -> None:
+        self.parts, self.per_shape, self.max_shapes, self.calibration = list(parts), per_shape, max_shapes, calibration
         self._patches: List[Patch] = []
 
     def __enter__(self) -> "Recorder":
@@ -417,7 +430,10 @@ class Recorder:
         def recording(*args: Any, **kwargs: Any) -> Any:
             if compiling():  # control-flow operators trace their functions on each call
                 return previous(*args, **kwargs)
-            part.record(args, kwargs, self.per_shape, self.max_shapes)
+            if self.calibration:
+                part.record_calibration(args, kwargs, self.calibration)
+            else:
+                part.record(args, kwargs, self.per_shape, self.max_shapes)
             return previous(*args, **kwargs)
 
         return recording

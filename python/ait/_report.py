@@ -20,6 +20,19 @@ def _time(seconds: float | None) -> str:
     return "-"
 
 
+def rich_table(cells: typing.Sequence[typing.Sequence[str]], caption: str) -> Any:
+    """A table of the package rich: the first row is its head."""
+    import importlib
+
+    text = importlib.import_module("rich.text").Text  # not markup: names and reasons hold brackets
+    table = importlib.import_module("rich.table").Table(caption=text(caption))
+    for head in cells[0]:
+        table.add_column(text(head))
+    for row in cells[1:]:
+        table.add_row(*map(text, row))
+    return table
+
+
 def _full(name: str) -> typing.Callable[[str], str]:
     """A function that the run-only package does not have."""
     function = getattr(_core, name, None)
@@ -128,14 +141,7 @@ class Report:
 
     def __rich__(self) -> Any:
         """A table of the package rich, for those who print with it."""
-        import importlib
-
-        table = importlib.import_module("rich.table").Table(caption=self._summary())
-        for head in self._HEADS:
-            table.add_column(head)
-        for cells in self._rows():
-            table.add_row(*cells)
-        return table
+        return rich_table([self._HEADS, *self._rows()], self._summary())
 
     def __str__(self) -> str:
         return self.text() if hasattr(_core, "report_text") else self.markdown()

@@ -4,9 +4,12 @@ from __future__ import annotations
 import html
 import json
 import os
-from typing import Any, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 
 from ._errors import Reason
+
+if TYPE_CHECKING:
+    from ._report import Report
 
 
 class PartReport:
@@ -30,6 +33,13 @@ class PartReport:
     def winner(self) -> str:
         names = [p.get("winner", "") for p in self.programs if "speedup" in p and "reason" not in p]
         return ", ".join(dict.fromkeys(names)) or "original"
+
+    @property
+    def reports(self) -> "List[Report]":
+        """What the tuner tried for each form of its calls: candidates, times, errors."""
+        from ._report import Report
+
+        return [Report(p["report"]) for p in self.programs if "report" in p]
 
     @property
     def reason(self) -> str:
@@ -110,11 +120,22 @@ class TuneReport:
     def html(self, path: "str | os.PathLike[str] | None" = None) -> str:
         """One page that loads nothing; written to path, too, when one is given."""
         page = ("<!doctype html><meta charset=utf-8><title>ait</title><style>body{font:14px sans-serif;margin:2em}td,th{padding:4px 10px;"
-                "text-align:left;border-bottom:1px solid #ccc}</style>" + self._repr_html_())
+                "text-align:left;border-bottom:1px solid #ccc}</style><h1>Parts</h1>" + self._repr_html_())
+        for part in self.parts:
+            for r in part.reports:
+                page += f"<h2>{html.escape(part.name)}</h2>" + r._repr_html_()
         if path is not None:
             with open(path, "w", encoding="utf-8") as f:
                 f.write(page)
         return page
+
+    _repr_markdown_ = markdown
+
+    def __rich__(self) -> Any:
+        """A table of the package rich, for those who print with it."""
+        from ._report import rich_table
+
+        return rich_table(self._cells(), "\n".join(self._summary()))
 
     def _repr_html_(self) -> str:
         head, *body = [[html.escape(c) for c in row] for row in self._cells()]

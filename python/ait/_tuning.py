@@ -9,7 +9,7 @@ import tempfile
 import time
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
-from . import _data, _export, _inspect, _modules, _shapes, _tree
+from . import _data, _export, _inspect, _modules, _shapes, _tree, progress as _progress
 from ._contest import contest
 from ._errors import ExportError, Reason, explain
 from ._export import Program
@@ -85,7 +85,7 @@ class _Options:
     dynamic_shapes: Any
     threads: int
     tolerance: Tuple[float, float] | None
-    progress: Any
+    progress: _progress.Callback | None
     even_if_slower: bool
     rest: Dict[str, Any]  # of ait.tune_file
 
@@ -98,6 +98,23 @@ class _Tuning:
         self.programs: Dict[str, List[Program]] = {}
         self.kept: Dict[str, List[Tuple[str, Reason]]] = {}  # forms of calls that stay with the original
         self.folder = tempfile.TemporaryDirectory(prefix="ait-")
+        self.start = time.perf_counter()
+
+    def tell(self, phase: str, what: str = "", done: int = 0, total: int = 1) -> None:
+        if self.options.progress is not None:
+            self.options.progress(_progress.Event(phase, what, done, total, time.perf_counter() - self.start, self.options.budget, None))
+
+    def _progress_of(self, part: Part) -> Any:
+        """What the tuner says about one part, with the part's name and the time of the whole."""
+        told = self.options.progress
+        if told is None:
+            return False
+
+        def pass_on(event: _progress.Event) -> object:
+            name = part.name + (f": {event.candidate}" if event.candidate else "")
+            return told(event._replace(candidate=name, seconds=time.perf_counter() - self.start, budget_seconds=self.options.budget))
+
+        return pass_on
 
     # -- which parts --------------------------------------------------------------------------------------------------------------------
     def check(self, parts: List[Part]) -> Dict[str, Reason]:
@@ -136,6 +153,27 @@ class _Tuning:
             return first or Reason("not-called", "it was not called")
         self.programs[part.name] = programs
         return None
+
+    def calibrate(self, parts: List[Part], data: Any) -> None:
+        """Runs more data, whose calls of the chosen parts are kept for backends that calibrate."""
+        if data is None or not parts:
+            return
+        with _inspect.originals(self.trace._found), Recorder(parts, calibration=_data.MAX_CALIBRATION):
+            for sample in _data.samples_of(data, limit=_data.MAX_CALIBRATION):
+                self.call(sample)
+
+    def observe(self, phase: str, on_sample: Callable[[_data.SampleEvent], object] | None, keep: bool) -> List[Any]:
+        """Each sample once, told to the user; the outputs, where they are wanted."""
+        outputs = []
+        for i, sample in enumerate(self.samples):
+            begin = time.perf_counter()
+            output = self.call(sample)
+            seconds = time.perf_counter() - begin
+            if on_sample is not None:
+                on_sample(_data.SampleEvent(phase, i, sample, output, seconds))
+            if keep:
+                outputs.append(output)
+        return outputs
 
     def _given(self, part: Part, s: Signature) -> _shapes.Given | None:
         d = self.options.dynamic_shapes
@@ -236,8 +274,8 @@ class _Tuning:
         try:
             names = program.exported.graph_signature.user_inputs  # flat, whatever the structure of a call
             report = tune_file(source, path, [dict(zip(names, s)) for s in program.samples], strategy=strategy.text, backends=backends, threads=o.threads,
-                               budget=max(LEAST_SECONDS, seconds), tolerance=o.tolerance, progress=o.progress, call=program.call_json(),
-                               **o.rest)
+                               budget=max(LEAST_SECONDS, seconds), tolerance=o.tolerance, progress=self._progress_of(program.part),
+                               calibration=[dict(zip(names, s)) for s in program.calibration] or None, call=program.call_json(), **o.rest)
         finally:
             source.unlink(missing_ok=True)
         return report.document, load_runner(path)
@@ -285,7 +323,7 @@ def runner_of_model(model: Any) -> Runner:
 def tune(pipeline: Any, data: Any, *, strategy: Any = None, strategies: Mapping[str, Any] | None = None,
          batch_sizes: Sequence[int] | None = None, dynamic_shapes: Any = None, backends: Any = None, budget: float = 60.0, dry_run: bool = False,
          run: _inspect.Run | None = None, metric: Callable[[List[Any], List[Any]], Any] | None = None, metric_drop: float | None = None,
-         threads: int = 0, tolerance: Tuple[float, float] | None = None, min_share: float = 0.02, warmup: int = 1, progress: Any = None,
+         on_sample: Callable[[_data.SampleEvent], object] | None = None, calibration: Any = None, threads: int = 0, tolerance: Tuple[float, float] | None = None, min_share: float = 0.02, warmup: int = 1, progress: Any = None,
          even_if_slower: bool = False, **options: Any) -> TuneReport:
     """Tunes a module, the modules of a pipeline, or those that a function uses, in place, and tells what came out.
 
@@ -297,16 +335,30 @@ def tune(pipeline: Any, data: Any, *, strategy: Any = None, strategies: Mapping[
     backends: names in order of preference; without them all that are here, those that compile by Inductor from 120 s for one function on.
     budget: seconds for all parts together; dry_run: nothing is tuned, the report says what would be.
     metric(outputs, samples): the user's own figure, taken before and after; where it falls by more than metric_drop, nothing stays tuned.
+    on_sample(event): hears of each sample once before and once after tuning, an `ait.SampleEvent` with the sample, the output and its time.
+    calibration: more data, in any of the forms of `data`, that runs through the pipeline once; what the parts were called with goes to backends
+    in Python that calibrate (`ait.Backend.build`).
     even_if_slower: also what the module itself runs as fast, for a file that must stand alone. progress: as in `ait.tune_file`.
     Everything else goes to `ait.tune_file`. The original runs wherever the tuned function does not take a call: `report` and the log say so."""
     found = routers_of(pipeline)
     samples = _data.samples_of(data, batch_sizes)
     call = _inspect.runner_of(pipeline, run)
+    told, bar = _progress.callback(progress)
     o = _Options(strategy_of(strategy), {k: strategy_of(v) for k, v in (strategies or {}).items()}, backends, budget, dynamic_shapes, threads,
-                 tolerance, progress, even_if_slower, options)
+                 tolerance, told, even_if_slower, options)
     t = _Tuning(pipeline, samples, call, o)
+    try:
+        return _tuned(t, found, min_share, warmup, dry_run, metric, metric_drop, on_sample, calibration)
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _tuned(t: _Tuning, found: List[Router], min_share: float, warmup: int, dry_run: bool, metric: Callable[[List[Any], List[Any]], Any] | None,
+           metric_drop: float | None, on_sample: Callable[[_data.SampleEvent], object] | None, calibration: Any) -> TuneReport:
+    t.tell("inspect and export")
     parts, reasons = t.choose(found, min_share, warmup)
-    _check_names(o, t.trace)
+    _check_names(t.options, t.trace)
     report = TuneReport(reasons, dry_run)
     if dry_run:
         for part in parts:
@@ -316,13 +368,16 @@ def tune(pipeline: Any, data: Any, *, strategy: Any = None, strategies: Mapping[
                               for p in t.programs[part.name]]
             report.parts.append(entry)
         return report
-    before = [call(s) for s in samples] if metric else []
+    t.calibrate(parts, calibration)
+    before = t.observe("before", on_sample, metric is not None) if metric or on_sample else []
     total = sum(p.share for p in parts) or 1.0
     for part in sorted(parts, key=lambda p: -p.share):
-        report.parts.append(t.tune_part(part, budget * part.share / total))
+        report.parts.append(t.tune_part(part, t.options.budget * part.share / total))
+    t.tell("measure the whole", done=1)
     _measure_whole(t, report)
+    after = t.observe("after", on_sample, metric is not None) if metric or on_sample else []
     if metric:
-        _measure_metric(t, report, metric, metric_drop, before)
+        _measure_metric(t, report, metric, metric_drop, before, after)
     return report
 
 
@@ -355,9 +410,10 @@ def _measure_whole(t: _Tuning, report: TuneReport) -> None:
     report.seconds_before, report.seconds_after = min(times[False]), min(times[True])
 
 
-def _measure_metric(t: _Tuning, report: TuneReport, metric: Callable[[List[Any], List[Any]], Any], drop: float | None, before: List[Any]) -> None:
+def _measure_metric(t: _Tuning, report: TuneReport, metric: Callable[[List[Any], List[Any]], Any], drop: float | None, before: List[Any],
+                    after: List[Any]) -> None:
     report.metric_before = metric(before, t.samples)
-    report.metric_after = metric([t.call(s) for s in t.samples], t.samples)
+    report.metric_after = metric(after, t.samples)
     if drop is not None and not _close(report.metric_before, report.metric_after, drop):
         for r in routers_of(t.obj):
             unroute(r.part.module, r.part.method)

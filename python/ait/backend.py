@@ -18,10 +18,12 @@ process that has registered the class; elsewhere the portable graph runs, and `m
 """
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
 import sys
+import threading
 import typing
 
 from ait import _core
@@ -52,7 +54,9 @@ class Backend:
         return packages_version(cls.packages)
 
     def build(self, program: Any, samples: list[tuple[Any, ...]]) -> None:
-        """program: a torch.export.ExportedProgram. samples: calls, each a tuple of the flat inputs (tensors, numbers, None).
+        """program: a torch.export.ExportedProgram. samples: calls, each a tuple of the flat inputs (tensors, numbers, None): the first
+        one that came. A backend that has save() is built before there is a call: it gets the calibration data of the tuning (`calibration=` of
+        ait.tune), else the program's own example, else none; what it learns from them goes into what save() gives.
 
         `program.module()` takes the arguments in their own structure; `ait.backend.flat(program)` takes the flat inputs as they are here.
         """
@@ -106,6 +110,7 @@ def packages_version(packages: typing.Sequence[str]) -> str:
 # ---- the table ---------------------------------------------------------------------------------------------------------------------------
 _classes: dict[str, type[Backend]] = {}
 _builtin_ready = False
+_calibration_lock = threading.Lock()
 in_worker = False  # this process runs one backend for a trial
 
 
@@ -159,10 +164,37 @@ def _spec(cls: type[Backend]) -> dict[str, Any]:
     return spec
 
 
-def _command() -> list[str]:
+def _command(calibration: str | None = None) -> list[str]:
     """A fresh interpreter with this one's sys.path (a script may have changed it) that serves one guest."""
-    start = f"import sys; sys.path[:] = {[os.path.abspath(p) if p else os.getcwd() for p in sys.path]!r}; from ait._guest_worker import main; main()"
-    return [sys.executable, "-c", start]
+    path = [os.path.abspath(p) if p else os.getcwd() for p in sys.path]
+    return [sys.executable, "-c", f"import sys; sys.path[:] = {path!r}; from ait._guest_worker import main; main({calibration!r})"]
+
+
+@contextlib.contextmanager
+def calibrating(calls: typing.Sequence[typing.Sequence[Any]]) -> typing.Iterator[None]:
+    """While it lasts, backends that save get these calls, flat inputs each, in build(). Tunings with calibration take turns in a process."""
+    if not calls:
+        yield
+        return
+    import tempfile
+
+    import torch
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value.detach().contiguous()
+        return torch.from_dlpack(value).clone() if hasattr(value, "__dlpack__") else value
+
+    from ait import _guest_program
+
+    with _calibration_lock, tempfile.TemporaryDirectory(prefix="ait-") as folder:
+        path = os.path.join(folder, "calibration.pt")
+        torch.save([[plain(v) for v in call] for call in calls], path)  # the worker loads tensors and numbers only
+        _core.guest_setup(_command(path), _guest_program.make_here)
+        try:
+            yield
+        finally:
+            _core.guest_setup(_command(), _guest_program.make_here)
 
 
 def ready() -> None:

@@ -5,7 +5,7 @@ import json
 import os
 import typing
 
-from . import _core, _spec, guests, progress as _progress
+from . import _arrays, _core, _spec, backend as _backend, guests, progress as _progress
 from .model import Model, load_model
 from ._report import Report
 
@@ -25,7 +25,7 @@ def _ports_of(path: Path, **options: Any) -> Model:
 def bind(model: Model, sample: Any) -> list[Any]:
     """One call's inputs in the order of the model's: a dict by name, a list or tuple by position, one array, or a file of arrays."""
     if isinstance(sample, (str, os.PathLike)):
-        sample = _from_file(model, _core.load_data(sample))
+        sample = _arrays.inputs_of(model, _arrays.load_arrays(sample))
     if isinstance(sample, dict):
         if sample.keys() <= {p.name for p in model.inputs}:  # flat, whatever the structure of a call
             return _core.Model._bind(model, **sample)
@@ -33,23 +33,6 @@ def bind(model: Model, sample: Any) -> list[Any]:
     if isinstance(sample, (list, tuple)):
         return model._bind(*sample)
     return model._bind(sample)
-
-
-def _from_file(model: Model, arrays: dict[str, Any]) -> dict[str, Any]:
-    """By name, else arr_0, arr_1 … by position; other arrays (labels, …) are left out. Single numbers become Python's."""
-    found = {}
-    for i, port in enumerate(model.inputs):
-        array = arrays.get(port.name, arrays.get(f"arr_{i}"))
-        if array is not None:
-            found[port.name] = array if port.kind == "tensor" else _number(port.kind, array)
-    return found
-
-
-def _number(kind: str, array: Any) -> Any:
-    value = array.tolist()
-    while isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    return {"int": int, "float": float, "bool": bool}.get(kind, lambda v: v)(value)
 
 
 def _samples(model: Model, data: Any) -> list[list[Any]]:
@@ -70,7 +53,7 @@ def tune_file(model: Path, out: Path, data: Any, *, strategy: str | None = None,
               budget: float = 60.0, tolerance: tuple[float, float] | None = None, record: Path | None = None, regions: str | None = None,
               module_backends: typing.Mapping[str, str] | None = None, module_strategies: typing.Mapping[str, str] | None = None,
               buckets: typing.Mapping[str, typing.Sequence[int]] | None = None, append: bool = False, embed_samples: bool = False,
-              progress: bool | _progress.Callback | None = None, **options: Any) -> Report:
+              progress: bool | _progress.Callback | None = None, calibration: Any = None, **options: Any) -> Report:
     """`ait tune MODEL -o OUT.ait`: finds the fastest correct way to run the model here and seals it.
 
     data: a list of calls, each a dict by input name, a tuple by position, one array, or an .npz or .safetensors file.
@@ -79,21 +62,27 @@ def tune_file(model: Path, out: Path, data: Any, *, strategy: str | None = None,
     progress: True, False, a function of an `ait.progress.Event`; None: a bar where somebody looks. Ctrl-C stops after the running trial; the
     record keeps what was tried. Further options: batch_sizes ("1..64"), memory_bytes, seed, from_record, model_name, weights, isa, keys, sign,
     trial_seconds, trial_bytes, call.
+    calibration: more calls, in the forms of data, for backends in Python that look at many (`ait.Backend.build`). Not together with record, which
+    does not know them.
     Raises Mismatch when nothing valid was found: its `report` is the Report.
     """
     guests.configure()
+    if calibration is not None and record is not None:
+        raise _core.InvalidArgument("a record does not know the calibration data: give one of the two")
     ports = _ports_of(model, **{k: v for k, v in options.items() if k in _LOAD_OPTIONS and k != "isa"})
     function, bar = _progress.callback(progress)
     if "call" not in options and (call := _spec.call_of(model, options.get("model_name"))):
         options["call"] = json.dumps(call)
     rtol, atol = tolerance if tolerance is not None else (0.0, 0.0)
+    calls = [] if calibration is None else _samples(ports, calibration)
     try:
-        text = _core.tune(
-            model, out, samples=_samples(ports, data), ports=ports, strategy=strategy, backends=None if backends is None else list(backends),
-            threads=threads, budget=float(budget), rtol=float(rtol), atol=float(atol), record=None if record is None else os.fspath(record),
-            regions=regions, module_backends=_pairs(module_backends), module_strategies=_pairs(module_strategies),
-            buckets=_pairs({k: ",".join(map(str, v)) for k, v in buckets.items()} if buckets else None), append=append,
-            embed_samples=embed_samples, progress=None if function is None else (lambda *e: function(_progress.Event(*e))), **options)
+        with _backend.calibrating(calls):
+            text = _core.tune(
+                model, out, samples=_samples(ports, data), ports=ports, strategy=strategy, backends=None if backends is None else list(backends),
+                threads=threads, budget=float(budget), rtol=float(rtol), atol=float(atol), record=None if record is None else os.fspath(record),
+                regions=regions, module_backends=_pairs(module_backends), module_strategies=_pairs(module_strategies),
+                buckets=_pairs({k: ",".join(map(str, v)) for k, v in buckets.items()} if buckets else None), append=append,
+                embed_samples=embed_samples, progress=None if function is None else (lambda *e: function(_progress.Event(*e))), **options)
     except _core.Mismatch as error:
         error.report = Report(json.loads(error.report)) if isinstance(error.report, str) else error.report
         raise
@@ -143,7 +132,7 @@ def verify(model: Path | Model, sample: Any, expected: Any, *, rtol: float = 1.3
     results = _core.Model.__call__(runner, *bind(runner, sample))
     results = results if len(runner.outputs) != 1 else (results,)
     if isinstance(expected, (str, os.PathLike)):
-        expected = _core.load_data(expected)
+        expected = _arrays.load_arrays(expected)
     if isinstance(expected, dict):
         expected = [expected.get(p.name, expected.get(f"arr_{i}")) for i, p in enumerate(runner.outputs)]
     elif not isinstance(expected, (list, tuple)):

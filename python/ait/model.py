@@ -9,7 +9,7 @@ import json
 import os
 import typing
 
-from . import _core, _spec, guests
+from . import _arrays, _core, _spec, guests
 from ._call import Call
 
 if typing.TYPE_CHECKING:
@@ -112,10 +112,15 @@ class Model(_core.Model):
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(_executor(self.sessions), functools.partial(self, *args, **kwargs))
 
-    def run(self, inputs: typing.Mapping[str, Any]) -> dict[str, Any]:
-        """Inputs by name, results by name."""
-        results = self(**inputs)
+    def run(self, inputs: typing.Mapping[str, Any] | str | os.PathLike[str]) -> dict[str, Any]:
+        """Inputs by name, or a file of arrays that holds them; results by name."""
+        results = self(**self._named(inputs))
         return dict(zip((p.name for p in self.outputs), results if len(self.outputs) != 1 else (results,)))
+
+    def _named(self, inputs: typing.Mapping[str, Any] | str | os.PathLike[str]) -> typing.Mapping[str, Any]:
+        if isinstance(inputs, (str, os.PathLike)):
+            return _arrays.inputs_of(self, _arrays.load_arrays(inputs))
+        return inputs
 
     def session(self, threads: int = 0, profile: bool = False) -> Session:
         """A timeline of its own: its state, its memory. Calls on one session take turns."""
@@ -192,9 +197,9 @@ class StructuredModel(Model):
     def _bind(self, *args: Any, **kwargs: Any) -> list[Any]:
         return super()._bind(**self._call.named(self._names, args, kwargs))
 
-    def run(self, inputs: typing.Mapping[str, Any]) -> dict[str, Any]:
-        """Flat inputs by name, flat results by name."""
-        results = super().__call__(**inputs)
+    def run(self, inputs: typing.Mapping[str, Any] | str | os.PathLike[str]) -> dict[str, Any]:
+        """Flat inputs by name, or a file of arrays that holds them; flat results by name."""
+        results = super().__call__(**self._named(inputs))
         return dict(zip((p.name for p in self.outputs), results if len(self.outputs) != 1 else (results,)))
 
     def session(self, threads: int = 0, profile: bool = False) -> Session:

@@ -149,6 +149,8 @@ int core_nothing_left(PyObject *rest, const char *function);
 int core_path_text(PyObject *path, PyObject *held, const char **out);
 
 int core_add_data(PyObject *module);
+/* llm.c: language models. */
+int core_add_llm(PyObject *module);
 #ifndef AIT_PYTHON_RT
 int core_add_tools(PyObject *module);
 int core_add_watch(PyObject *module);

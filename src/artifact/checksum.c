@@ -1,18 +1,11 @@
 #include "artifact/checksum.h"
-
-/* The plain functions, though OpenSSL 3 would rather have EVP used: EVP reads openssl.cnf and the environment when it is first called,
- * which a library that is a guest in its process does not do, and takes 2 ms for it. */
-#define OPENSSL_SUPPRESS_DEPRECATED
-#include <openssl/sha.h>
+#include "artifact/crypto.h"
 
 ait_status ait_sha256_hex(const void *data, size_t size, char out[AIT_SHA256_HEX + 1]) {
   static const char digits[] = "0123456789abcdef";
-  unsigned char hash[SHA256_DIGEST_LENGTH];
-  SHA256_CTX context;
-  if (SHA256_Init(&context) != 1 || SHA256_Update(&context, data, size) != 1 || SHA256_Final(hash, &context) != 1) {
-    return ait_error(AIT_CODE_INTERNAL, "SHA-256 is not available");
-  }
-  for (int i = 0; i < SHA256_DIGEST_LENGTH; ++i) {
+  uint8_t hash[AIT_SHA256_BYTES];
+  if (!ait_crypto_sha256(data, size, hash)) return ait_error(AIT_CODE_INTERNAL, "SHA-256 is not available");
+  for (int i = 0; i < AIT_SHA256_BYTES; ++i) {
     out[2 * i] = digits[hash[i] >> 4];
     out[2 * i + 1] = digits[hash[i] & 15];
   }

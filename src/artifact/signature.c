@@ -1,9 +1,8 @@
-/* Ed25519 by OpenSSL, base64 (RFC 4648, section 4), and the text forms of keys and signatures. */
+/* Signatures by Ed25519, base64 (RFC 4648, section 4), and the text forms of keys and signatures. */
 #include "artifact/signature.h"
 #include "artifact/checksum.h"
+#include "artifact/crypto.h"
 #include <errno.h>
-#include <openssl/err.h>
-#include <openssl/evp.h>
 #include <sys/random.h>
 
 #define KEY_WORD "ait-ed25519"
@@ -39,60 +38,13 @@ static bool get_base64(const char *text, uint8_t *out, size_t size) {
   return true;
 }
 
-/* ---- Ed25519 -----------------------------------------------------------------------------------------------------------------------
- * Each operation has a library context of its own, so that nothing that the program configured changes what is computed. Ed25519 hashes
- * through EVP inside, and the first use of that in a process makes libcrypto read openssl.cnf: files without a signature never come here.
- * What OpenSSL notes about failures in the thread's error queue is taken back. */
-typedef struct crypto {
-  OSSL_LIB_CTX *library;
-  EVP_PKEY *key;
-  EVP_MD_CTX *digest;
-} crypto;
-
-static bool crypto_open(crypto *c, const uint8_t *private_key, const uint8_t *public_key) {
-  ERR_set_mark();
-  *c = (crypto){.library = OSSL_LIB_CTX_new(), .digest = EVP_MD_CTX_new()};
-  if (!c->library || !c->digest) return false;
-  if (private_key) c->key = EVP_PKEY_new_raw_private_key_ex(c->library, "ED25519", NULL, private_key, AIT_KEY_BYTES);
-  else c->key = EVP_PKEY_new_raw_public_key_ex(c->library, "ED25519", NULL, public_key, AIT_KEY_BYTES);
-  return c->key != NULL;
-}
-
-static void crypto_close(crypto *c) {
-  EVP_MD_CTX_free(c->digest);
-  EVP_PKEY_free(c->key);
-  OSSL_LIB_CTX_free(c->library);
-  ERR_pop_to_mark();
-}
-
-static bool sign(const uint8_t seed[AIT_KEY_BYTES], const void *message, size_t size, uint8_t out[AIT_SIGNATURE_BYTES]) {
-  crypto c;
-  size_t length = AIT_SIGNATURE_BYTES;
-  bool good = crypto_open(&c, seed, NULL) && EVP_DigestSignInit_ex(c.digest, NULL, NULL, c.library, NULL, c.key, NULL) == 1 &&
-              EVP_DigestSign(c.digest, out, &length, message, size) == 1 && length == AIT_SIGNATURE_BYTES;
-  crypto_close(&c);
-  return good;
-}
-
-/* *out_right is set when the answer is known; false: the library could not tell. */
-static bool verify(const uint8_t key[AIT_KEY_BYTES], const uint8_t *signature, const void *message, size_t size, bool *out_right) {
-  crypto c;
-  bool ready = crypto_open(&c, NULL, key) && EVP_DigestVerifyInit_ex(c.digest, NULL, NULL, c.library, NULL, c.key, NULL) == 1;
-  *out_right = ready && EVP_DigestVerify(c.digest, signature, AIT_SIGNATURE_BYTES, message, size) == 1;
-  crypto_close(&c);
-  return ready;
-}
-
+/* ---- Ed25519 ------------------------------------------------------------------------------------------------------------------------*/
 static ait_status no_ed25519(void) { return ait_error(AIT_CODE_UNAVAILABLE, "libcrypto offers no Ed25519 here"); }
 
 void ait_private_key_wipe(ait_private_key *key) { explicit_bzero(key, sizeof *key); }
 
 ait_status ait_private_key_from_seed(const uint8_t seed[AIT_KEY_BYTES], ait_private_key *out) {
-  crypto c;
-  size_t length = AIT_KEY_BYTES;
-  bool good = crypto_open(&c, seed, NULL) && EVP_PKEY_get_raw_public_key(c.key, out->public_key, &length) == 1 && length == AIT_KEY_BYTES;
-  crypto_close(&c);
-  if (!good) return no_ed25519();
+  if (!ait_ed25519_public_key(seed, out->public_key)) return no_ed25519();
   memcpy(out->seed, seed, AIT_KEY_BYTES);
   return AIT_OK;
 }
@@ -172,7 +124,7 @@ static void put_entry(const uint8_t key[AIT_KEY_BYTES], const uint8_t signature[
 
 ait_status ait_signature_format(const ait_private_key *key, const void *message, size_t size, ait_text *out) {
   uint8_t signature[AIT_SIGNATURE_BYTES];
-  if (!sign(key->seed, message, size, signature)) return no_ed25519();
+  if (!ait_ed25519_sign(key->seed, message, size, signature)) return no_ed25519();
   put_entry(key->public_key, signature, out);
   return out->failed ? AIT_OOM() : AIT_OK;
 }
@@ -187,7 +139,7 @@ ait_status ait_signature_check(const void *entry, size_t entry_size, const void 
                text[head + word + KEY_BASE64] == '\n' && get_base64(text + head + word + KEY_BASE64 + 1, signature, AIT_SIGNATURE_BYTES) &&
                text[entry_size - 1] == '\n';
   if (!whole) return ait_error(AIT_CODE_INVALID_MODEL, "its signature is damaged");
-  if (!verify(out_key, signature, message, size, &right)) return no_ed25519();
+  if (!ait_ed25519_verify(out_key, signature, message, size, &right)) return no_ed25519();
   if (right) return AIT_OK;
   return ait_error_hint(ait_error(AIT_CODE_INVALID_MODEL, "its signature is not one of these contents: it was forged or altered"),
                         "get the file again from where it came");

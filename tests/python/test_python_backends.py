@@ -144,6 +144,27 @@ def test_saved_instead_of_built(tmp_path):
     assert loaded(torch.tensor([1.0, -2.0, 3.0])).tolist() == [2.0, 0.0, 6.0]
 
 
+@pytest.mark.parametrize("through", ["file", "module"])
+def test_calibration_reaches_backends_that_save(tmp_path, through):
+    data, many = torch.tensor([1.0, -2.0, 3.0]), [torch.full((3,), float(v)) for v in (1, 5, -7, 2)]
+    out = tmp_path / "m.ait"
+    if through == "file":
+        torch.export.save(torch.export.export(Doubling(), (torch.randn(3),), strict=False), tmp_path / "m.pt2")
+        ait.tune_file(tmp_path / "m.pt2", out, [data], backends=["t-calibrated"], strategy="one-backend", regions="whole", budget=1, threads=1,
+                      progress=False, calibration=many)
+        with pytest.raises(ait.InvalidArgument, match="record does not know"):
+            ait.tune_file(tmp_path / "m.pt2", out, [data], calibration=many, record=RECORD)
+    else:
+        module = Doubling().eval()
+        report = ait.tune(module, [data], backends=["t-calibrated"], strategy=ait.OneBackend("t-calibrated"), regions="whole", budget=1, threads=1,
+                          min_share=0.0, progress=False, calibration=(v for v in many), even_if_slower=True)
+        assert report["(root)"].tuned, report
+        ait.save(module, out)
+    loaded = ait.load(out)
+    assert loaded.backend == "t-calibrated"
+    assert loaded(torch.tensor([1.0, 6.0, 100.0])).tolist() == [2.0, 12.0, 14.0]  # clamped where the calibration ends
+
+
 class Doubling(torch.nn.Module):
     def forward(self, x):
         return (x * 2).relu()

@@ -7,8 +7,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "python" / "ait"
-FILES = ["__init__", "_call", "_guest_program", "_guest_worker", "_guests", "_isolate", "_jit", "_jit_cache", "_jit_job", "_jit_jobs", "_jit_probe",
-         "_jit_start", "_side_effects", "_spec", "_state", "_tree", "backend", "files", "guests", "jit", "loading", "model", "progress", "_report"]
+FILES = ["__init__", "_arrays", "_call", "_guest_program", "_guest_worker", "_guests", "_isolate", "_jit", "_jit_cache", "_jit_job", "_jit_jobs", "_jit_probe",
+         "_jit_start", "_side_effects", "_spec", "_state", "_tree", "backend", "files", "guests", "jit", "llm", "loading", "model", "progress", "_report"]
 
 USER = """
 import ait
@@ -61,7 +61,7 @@ def test_stubs_name_what_there_is():
     public = {n for n in dir(_core) if not n.startswith("_")}
     assert names(tree.body) == public
     for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name in ("Tensor", "Model", "Session"):
+        if isinstance(node, ast.ClassDef) and node.name in ("Tensor", "Model", "Session", "Llm", "Engine"):
             cls = getattr(_core, node.name)
             there = {n for n in vars(cls) if not n.startswith("__") or n in ("__dlpack__", "__dlpack_device__")}
             assert {n for n in names(node.body) if not n.startswith("__") or "dlpack" in n} == there, node.name

@@ -1,9 +1,15 @@
 """The wheels: what is in them, and that they work in fresh environments of every CPython that is here, without numpy and torch.
 
 The libraries are those of build/release (targets ait_rt_wheel, all); `pip install ./python` builds them itself."""
+import array
+import ctypes
+import hashlib
+import json
 import os
 import pathlib
+import random
 import shutil
+import struct
 import subprocess
 import sys
 import zipfile
@@ -93,3 +99,90 @@ def test_fresh_environment(wheels, tuned, version, tmp_path):
         script = SCRIPT.format(package=package, model=str(model), values=values, want=want)
         done = subprocess.run([python, "-X", "dev", "-W", "error", "-c", script], capture_output=True, text=True, env=environment, cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
+    run_only(python, model, values, want, environment, tmp_path)
+
+
+def safetensors(path, name, values, shape):
+    header = json.dumps({name: {"dtype": "F32", "shape": shape, "data_offsets": [0, 4 * len(values)]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + array.array("f", values).tobytes())
+
+
+def run_only(python, model, values, want, environment, folder):
+    """What a machine that only serves does from a shell, with neither numpy nor torch."""
+    def ait_rt(*arguments):
+        return subprocess.run([python, "-m", "ait_rt", model, *arguments], capture_output=True, text=True, env=environment, cwd=folder)
+
+    shown = ait_rt()
+    assert shown.returncode == 0 and "image: float32" in shown.stdout and "output: float32" in shown.stdout, shown.stdout + shown.stderr
+    safetensors(folder / "in.safetensors", "image", values, [2, 1, 8, 8])
+    done = ait_rt("-i", "in.safetensors", "-o", "out.npz")
+    assert done.returncode == 0 and "output: float32 [2, 10]" in done.stdout, done.stdout + done.stderr
+    import numpy as np
+
+    assert np.abs(np.load(folder / "out.npz")["output"] - np.array(want)).max() < 1e-4
+    refused = ait_rt("-i", "out.npz")
+    assert refused.returncode == 4 and "NumPy" in refused.stderr and "hint:" in refused.stderr and "Traceback" not in refused.stderr
+    missing = ait_rt("-i", "none.safetensors")
+    assert missing.returncode not in (0, 1) and "none.safetensors" in missing.stderr and "Traceback" not in missing.stderr
+
+
+# ---- what only the wheel of ait-rt links with --------------------------------------------------------------------------------------------
+L = 2**252 + 27742317777372353535851937790883648493  # order of Ed25519's group (RFC 8032, section 5.1)
+
+
+def crypto(folder, name, library):
+    out = folder / f"{name}.so"
+    built = subprocess.run(["cc", "-O1", "-shared", "-fPIC", f"-I{ROOT}/src", ROOT / "src" / "artifact" / f"crypto_{name}.c", f"-l{library}", "-o", out],
+                           capture_output=True, text=True)
+    if built.returncode:
+        pytest.skip(built.stderr[:200])
+    return ctypes.CDLL(str(out))
+
+
+def test_both_libraries_of_cryptography_agree(tmp_path):
+    both = [crypto(tmp_path, "openssl", "crypto"), crypto(tmp_path, "sodium", "sodium")]
+    for each in both:
+        for function in ("ait_crypto_sha256", "ait_ed25519_public_key", "ait_ed25519_sign", "ait_ed25519_verify"):
+            getattr(each, function).restype = ctypes.c_bool
+
+    def verify(each, key, signature, message):
+        right = ctypes.c_bool()
+        assert each.ait_ed25519_verify(key, signature, message, ctypes.c_size_t(len(message)), ctypes.byref(right))
+        return right.value
+
+    draw = random.Random(11)
+    for size in (0, 1, 63, 64, 1000, 70000):
+        seed, message = draw.randbytes(32), draw.randbytes(size)
+        made = []
+        for each in both:
+            digest, key, signature = (ctypes.create_string_buffer(n) for n in (32, 32, 64))
+            assert each.ait_crypto_sha256(message, ctypes.c_size_t(size), digest) and digest.raw == hashlib.sha256(message).digest()
+            assert each.ait_ed25519_public_key(seed, key) and each.ait_ed25519_sign(seed, message, ctypes.c_size_t(size), signature)
+            made.append((key.raw, signature.raw))
+        assert made[0] == made[1]
+        key, signature = made[0]
+        high = signature[:32] + (int.from_bytes(signature[32:], "little") + L).to_bytes(32, "little")  # the same number, written otherwise
+        flipped = [signature[:i] + bytes([signature[i] ^ 1 << draw.randrange(8)]) + signature[i + 1:] for i in (0, 31, 32, 63)]
+        for each in both:
+            assert verify(each, key, signature, message)
+            assert not any(verify(each, key, s, message) for s in [high, *flipped]) and not verify(each, key, signature, message + b"x")
+
+
+def test_signed_files_in_the_run_only_package(wheels, tuned, tmp_path):
+    model, _, _ = tuned
+    keys, signed = tmp_path / "keys", tmp_path / "signed.ait"
+    subprocess.run([BUILD / "bin" / "ait", "key", "new", "me", "--keys", keys], check=True, capture_output=True)
+    subprocess.run([BUILD / "bin" / "ait", "sign", model, "--key", "me", "--keys", keys, "-o", signed], check=True, capture_output=True)
+    zipfile.ZipFile(next(wheels.glob("ait_rt-*.whl"))).extractall(tmp_path / "package")
+    script = f"""
+import ait_rt
+m = ait_rt.load({str(signed)!r}, keys={str(keys)!r}, require_signature=True)
+assert m.signed["state"] == "trusted", m.signed
+try:
+    ait_rt.load({str(model)!r}, keys={str(keys)!r}, require_signature=True)
+    raise SystemExit("an unsigned file was taken")
+except ait_rt.Error:
+    pass
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tmp_path / "package")})
+    assert done.returncode == 0, done.stderr

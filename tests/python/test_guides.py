@@ -1,0 +1,70 @@
+"""Pages for users run as they stand: the ```python blocks behind <!-- run -->, in order, in one namespace, in an empty folder.
+
+In CI: the quick start and one page more. All of them: AIT_GUIDES=all, `make python-docs`."""
+import os
+import pathlib
+import re
+import sys
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, os.environ.get("AIT_PYTHON_PACKAGE", str(ROOT / "build" / "release" / "python")))
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+import ait  # noqa: E402
+
+NEEDS = {"quickstart": [], "coming-from": [], "guide-vision": ["transformers"], "guide-speech": ["transformers"], "guide-embedding": ["transformers"],
+         "guide-diffusion": ["transformers", "diffusers"], "guide-language-model": ["transformers", "tokenizers"]}
+SHORT = ["quickstart", "guide-language-model"]  # the others take longer
+PAGES = sorted(NEEDS) if os.environ.get("AIT_GUIDES") == "all" else SHORT
+BLOCK = re.compile(r"^<!-- run -->\n```python\n(.*?)^```", re.M | re.S)
+
+
+def blocks(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    return [(text[:m.start(1)].count("\n"), m.group(1)) for m in BLOCK.finditer(text)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_runs(page, tmp_path, monkeypatch):
+    for package in NEEDS[page]:
+        pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # models this small gain nothing from threads
+    scope = {"__name__": "page"}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for line, code in blocks(page):
+                exec(compile("\n" * line + code, f"docs/{page}.md", "exec"), scope)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("page", sorted(NEEDS))
+def test_pages_name_what_there_is(page):
+    """Each block is Python, and each ait.NAME of the page, in tables too, is there."""
+    assert blocks(page)
+    for line, code in blocks(page):
+        compile(code, f"docs/{page}.md:{line}", "exec")
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    if page == "coming-from":  # the left columns are others' names
+        text = "\n".join(re.sub(r"^\| .*? \| (?=[^|]*\|$)", "", row) for row in text.splitlines())
+    missing = []
+    for name in sorted(set(re.findall(r"(?<![\w/.\"])ait\.([A-Za-z_][\w.]*)", text))):
+        value = ait
+        for part in name.rstrip(".").split("."):
+            if not hasattr(value, part):
+                missing.append(name)
+                break
+            value = getattr(value, part)
+    assert not missing
+
+
+def test_every_page_is_linked():
+    readme, python = (ROOT / "README.md").read_text(), (ROOT / "python" / "README.md").read_text()
+    for page in NEEDS:
+        assert f"docs/{page}.md" in readme and f"docs/{page}.md" in python, page
