@@ -16,18 +16,18 @@ import ait
 TOLERANCE = 1e-3  # of pixels between -1 and 1, after all steps
 
 
-def build_unet(channels=(16, 32)):
+def build_unet(blocks=2):
     """Random weights, scaled so that signals keep their size: library defaults make a UNet nearly the identity, which would hide mistakes."""
     from diffusers import UNet2DModel
 
-    generator = torch.Generator().manual_seed(0)
-    unet = UNet2DModel(sample_size=8, in_channels=1, out_channels=1, layers_per_block=1, block_out_channels=channels, norm_num_groups=8,
-                       down_block_types=("DownBlock2D", "AttnDownBlock2D"), up_block_types=("AttnUpBlock2D", "UpBlock2D"), attention_head_dim=8,
-                       num_class_embeds=10)
+    torch.manual_seed(0)
+    unet = UNet2DModel(sample_size=8, in_channels=1, out_channels=1, layers_per_block=1, block_out_channels=(16, 32)[-blocks:], norm_num_groups=8,
+                       down_block_types=("DownBlock2D", "AttnDownBlock2D")[-blocks:], up_block_types=("AttnUpBlock2D", "UpBlock2D")[:blocks],
+                       attention_head_dim=8, num_class_embeds=10)
     with torch.no_grad():
         for p in unet.parameters():
             if p.dim() > 1:
-                p.copy_(torch.randn(p.shape, generator=generator) / p[0].numel() ** 0.5)
+                p.copy_(torch.randn(p.shape) / p[0].numel() ** 0.5)
     return unet.eval()
 
 
@@ -73,6 +73,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pt2")
     parser.add_argument("--golden")
+    parser.add_argument("--blocks", type=int, default=2, choices=(1, 2), help="of the UNet")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--batch", type=int, default=10)
     parser.add_argument("--budget", type=float, default=20)
@@ -83,7 +84,7 @@ def main(arguments=None):
 
     golden = dict(np.load(args.golden)) if args.golden else None
     times = golden["times"].tolist() if golden else [*torch.linspace(999, 0, args.steps).round().long().tolist(), -1]
-    make = (lambda: sampler(args.pt2, times)) if args.pt2 else (lambda: Pipeline(build_unet()))
+    make = (lambda: sampler(args.pt2, times)) if args.pt2 else (lambda: Pipeline(build_unet(args.blocks)))
     noise = torch.from_numpy(golden["noise"]) if golden else torch.randn(args.batch, 1, 8, 8, generator=torch.Generator().manual_seed(7))
     label = torch.from_numpy(golden["label"]) if golden else torch.arange(args.batch) % 10
     samples = [(noise, label, args.steps)]

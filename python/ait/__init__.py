@@ -115,6 +115,7 @@ __all__ = [
     "Inspection", "Internal", "InvalidArgument", "InvalidModel", "IoError", "LatencyBudget", "Limit", "MaxThroughput", "MinLatency",
     "MinMemory", "Mismatch", "Model", "NotFound", "OneBackend", "OutOfMemory", "Pipeline", "Port", "Reason", "Record", "Report",
     "SampleEvent", "Session", "Strategy", "Tensor", "Timeout", "Traffic", "TuneReport", "Unavailable", "Unsupported", "backends", "bench",
-    "compare", "debug", "explain", "export", "export_onnx", "inspect", "inspect_file", "load", "load_arrays", "load_model", "load_plugin", "operators",
-    "record_traffic", "register_backend", "register_class", "replay", "report", "save", "save_arrays", "sign", "tune", "tune_file", "unpack", "unwrap", "verify", "wrap",
+    "compare", "debug", "explain", "export", "export_onnx", "inspect", "inspect_file", "load", "load_arrays", "load_model", "load_plugin",
+    "operators", "record_traffic", "register_backend", "register_class", "replay", "report", "save", "save_arrays", "sign", "tune",
+    "tune_file", "unpack", "unwrap", "verify", "wrap",
 ]

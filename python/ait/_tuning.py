@@ -321,9 +321,11 @@ def runner_of_model(model: Any) -> Runner:
 
 
 def tune(pipeline: Any, data: Any, *, strategy: Any = None, strategies: Mapping[str, Any] | None = None,
-         batch_sizes: Sequence[int] | None = None, dynamic_shapes: Any = None, backends: Any = None, budget: float = 60.0, dry_run: bool = False,
+         batch_sizes: Sequence[int] | None = None, dynamic_shapes: Any = None, backends: Any = None, budget: float | str = 60.0,
+         dry_run: bool = False,
          run: _inspect.Run | None = None, metric: Callable[[List[Any], List[Any]], Any] | None = None, metric_drop: float | None = None,
-         on_sample: Callable[[_data.SampleEvent], object] | None = None, calibration: Any = None, threads: int = 0, tolerance: Tuple[float, float] | None = None, min_share: float = 0.02, warmup: int = 1, progress: Any = None,
+         on_sample: Callable[[_data.SampleEvent], object] | None = None, calibration: Any = None, threads: int = 0,
+         tolerance: Tuple[float, float] | None = None, min_share: float = 0.02, warmup: int = 1, progress: Any = None,
          even_if_slower: bool = False, **options: Any) -> TuneReport:
     """Tunes a module, the modules of a pipeline, or those that a function uses, in place, and tells what came out.
 
@@ -333,7 +335,7 @@ def tune(pipeline: Any, data: Any, *, strategy: Any = None, strategies: Mapping[
     that can be exported are, as far as they take min_share of the time. A module that cannot be exported leaves its children.
     dynamic_shapes: {module name: {argument: {axis: ait.Dim(...)}}}, or without the name for a single module, where samples do not show it.
     backends: names in order of preference; without them all that are here, those that compile by Inductor from 120 s for one function on.
-    budget: seconds for all parts together; dry_run: nothing is tuned, the report says what would be.
+    budget: seconds for all parts together, or "2m"; dry_run: nothing is tuned, the report says what would be.
     metric(outputs, samples): the user's own figure, taken before and after; where it falls by more than metric_drop, nothing stays tuned.
     on_sample(event): hears of each sample once before and once after tuning, an `ait.SampleEvent` with the sample, the output and its time.
     calibration: more data, in any of the forms of `data`, that runs through the pipeline once; what the parts were called with goes to backends
@@ -343,9 +345,11 @@ def tune(pipeline: Any, data: Any, *, strategy: Any = None, strategies: Mapping[
     found = routers_of(pipeline)
     samples = _data.samples_of(data, batch_sizes)
     call = _inspect.runner_of(pipeline, run)
+    from .files import names_of, seconds_of
+
     told, bar = _progress.callback(progress)
-    o = _Options(strategy_of(strategy), {k: strategy_of(v) for k, v in (strategies or {}).items()}, backends, budget, dynamic_shapes, threads,
-                 tolerance, told, even_if_slower, options)
+    o = _Options(strategy_of(strategy), {k: strategy_of(v) for k, v in (strategies or {}).items()}, names_of(backends), seconds_of(budget),
+                 dynamic_shapes, threads, tolerance, told, even_if_slower, options)
     t = _Tuning(pipeline, samples, call, o)
     try:
         return _tuned(t, found, min_share, warmup, dry_run, metric, metric_drop, on_sample, calibration)

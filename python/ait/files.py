@@ -8,6 +8,7 @@ import typing
 from . import _arrays, _core, _spec, backend as _backend, guests, progress as _progress
 from .model import Model, load_model
 from ._report import Report
+from ._strategies import strategy_of
 
 Any = typing.Any
 Path = typing.Union[str, os.PathLike[str]]
@@ -45,19 +46,38 @@ def _pairs(mapping: typing.Mapping[str, str] | None) -> list[str] | None:
     return None if mapping is None else [f"{k}={v}" for k, v in mapping.items()]
 
 
+def names_of(names: str | typing.Sequence[str] | None) -> list[str] | None:
+    """Backends as a list, or as the command line writes them: "native,onnxruntime"."""
+    if names is None:
+        return None
+    return [n.strip() for n in names.split(",") if n.strip()] if isinstance(names, str) else list(names)
+
+
+def seconds_of(budget: float | str) -> float:
+    """A number of seconds, or as the command line writes it: "90", "90s", "2m"."""
+    if not isinstance(budget, str):
+        return float(budget)
+    number, unit = (budget[:-1], budget[-1]) if budget[-1:] in ("s", "m", "h") else (budget, "s")
+    try:
+        return float(number) * {"s": 1, "m": 60, "h": 3600}[unit]
+    except ValueError:
+        raise _core.InvalidArgument(f"a budget is a number of seconds, or a text such as '90s' or '2m', not '{budget}'") from None
+
+
 # ---- tuning -----------------------------------------------------------------------------------------------------------------------------
 _LOAD_OPTIONS = frozenset({"model_name", "weights", "keys", "isa"})
 
 
-def tune_file(model: Path, out: Path, data: Any, *, strategy: str | None = None, backends: typing.Sequence[str] | None = None, threads: int = 0,
-              budget: float = 60.0, tolerance: tuple[float, float] | None = None, record: Path | None = None, regions: str | None = None,
-              module_backends: typing.Mapping[str, str] | None = None, module_strategies: typing.Mapping[str, str] | None = None,
-              buckets: typing.Mapping[str, typing.Sequence[int]] | None = None, append: bool = False, embed_samples: bool = False,
+def tune_file(model: Path, out: Path, data: Any, *, strategy: Any = None, backends: str | typing.Sequence[str] | None = None,
+              threads: int = 0, budget: float | str = 60.0, tolerance: tuple[float, float] | None = None, record: Path | None = None,
+              regions: str | None = None, module_backends: typing.Mapping[str, str] | None = None,
+              module_strategies: typing.Mapping[str, str] | None = None, buckets: typing.Mapping[str, typing.Sequence[int]] | None = None, append: bool = False, embed_samples: bool = False,
               progress: bool | _progress.Callback | None = None, calibration: Any = None, **options: Any) -> Report:
     """`ait tune MODEL -o OUT.ait`: finds the fastest correct way to run the model here and seals it.
 
     data: a list of calls, each a dict by input name, a tuple by position, one array, or an .npz or .safetensors file.
-    strategy: as on the command line, "latency-budget=5". budget: seconds. tolerance: (rtol, atol); None: from the oracle's rounding noise.
+    strategy: as of `ait.tune`, or as on the command line, "latency-budget=5". budget: seconds, or "2m". tolerance: (rtol, atol); None: from the
+    oracle's rounding noise.
     record: a database of trials, so that a second run reuses them. buckets: {symbol or "input.dimension": sizes} that are measured, too.
     progress: True, False, a function of an `ait.progress.Event`; None: a bar where somebody looks. Ctrl-C stops after the running trial; the
     record keeps what was tried. Further options: batch_sizes ("1..64"), memory_bytes, seed, from_record, model_name, weights, isa, keys, sign,
@@ -67,6 +87,9 @@ def tune_file(model: Path, out: Path, data: Any, *, strategy: str | None = None,
     Raises Mismatch when nothing valid was found: its `report` is the Report.
     """
     guests.configure()
+    if strategy is not None and not isinstance(strategy, str):
+        chosen = strategy_of(strategy)
+        strategy, backends = chosen.text, chosen.backends if chosen.backends is not None else backends
     if calibration is not None and record is not None:
         raise _core.InvalidArgument("a record does not know the calibration data: give one of the two")
     ports = _ports_of(model, **{k: v for k, v in options.items() if k in _LOAD_OPTIONS and k != "isa"})
@@ -78,8 +101,8 @@ def tune_file(model: Path, out: Path, data: Any, *, strategy: str | None = None,
     try:
         with _backend.calibrating(calls):
             text = _core.tune(
-                model, out, samples=_samples(ports, data), ports=ports, strategy=strategy, backends=None if backends is None else list(backends),
-                threads=threads, budget=float(budget), rtol=float(rtol), atol=float(atol), record=None if record is None else os.fspath(record),
+                model, out, samples=_samples(ports, data), ports=ports, strategy=strategy, backends=names_of(backends),
+                threads=threads, budget=seconds_of(budget), rtol=float(rtol), atol=float(atol), record=None if record is None else os.fspath(record),
                 regions=regions, module_backends=_pairs(module_backends), module_strategies=_pairs(module_strategies),
                 buckets=_pairs({k: ",".join(map(str, v)) for k, v in buckets.items()} if buckets else None), append=append,
                 embed_samples=embed_samples, progress=None if function is None else (lambda *e: function(_progress.Event(*e))), **options)

@@ -161,11 +161,8 @@ class Engine:
             self._forget(ids)
 
     def stream(self, prompt: Prompt, **request: Any) -> typing.Iterator[Piece]:
-        """The answer piece by piece, as it comes. Leaving the loop early cancels the rest."""
+        """The answer piece by piece, as it comes. It begins with the first piece that is asked for; leaving the loop early cancels the rest."""
         id = self._submit(prompt, dict(request))
-        return self._pieces(id, request)
-
-    def _pieces(self, id: int, request: typing.Mapping[str, Any]) -> typing.Iterator[Piece]:
         try:
             while (event := self._next(id)) is not None:
                 yield _piece(event, request)

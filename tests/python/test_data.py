@@ -158,3 +158,15 @@ def test_arrays_on_disk(tmp_path):
     (out,) = model.run(tmp_path / "in.npz").values()
     with torch.no_grad():
         assert np.allclose(np.asarray(out), net(torch.from_numpy(arrays["x"])).numpy(), atol=1e-6)
+
+
+def test_what_the_command_line_writes_is_taken_too(tmp_path):
+    net = nn.Linear(3, 2).eval()
+    ait.export(net, torch.ones(2, 3), tmp_path / "m.pt2")
+    report = ait.tune_file(tmp_path / "m.pt2", tmp_path / "m.ait", [torch.ones(2, 3)], backends="native, eager", budget="1s", strategy=ait.MinLatency(),
+                           progress=False)
+    assert report.document["strategy"] == "min-latency" and {c.backend for c in report.candidates if c.outcome == "valid"} <= {"native", "eager"}
+    one = ait.tune_file(tmp_path / "m.pt2", tmp_path / "m.ait", [torch.ones(2, 3)], budget=1, strategy=ait.OneBackend("native"), progress=False)
+    assert one.winner.startswith("native")
+    with pytest.raises(ait.InvalidArgument, match="'90s'"):
+        ait.tune_file(tmp_path / "m.pt2", tmp_path / "m.ait", [torch.ones(2, 3)], budget="soon")
