@@ -336,18 +336,20 @@ def load(path: Path, **options: Any) -> LanguageModel:
 
 def deploy(source: Any, out: Path, *, tokenizer: Any = None, quantize: str | None = None, kv_dtype: str | None = None, max_seq: int = 0,
            page_size: int = 0, embedding: str | None = None, head: str | None = None, group: int = 0, allow_unmatched: bool = False,
-           skip_proof: bool = False, progress: typing.Callable[[str], object] | None = None, **options: Any) -> dict[str, Any]:
+           skip_proof: bool = False, eval_text: str | None = None, progress: typing.Callable[[str], object] | None = None,
+           **options: Any) -> dict[str, Any]:
     """`ait deploy`: a language model into an artifact with caches. Returns what was matched, the proof and the sizes (docs/json.md).
 
     source: a folder of Hugging Face (exported with torch and transformers here, unless `python -m ait.export_lm` has done so), such a folder's
     model as a transformers object, with tokenizer= beside it, or a .pt2 of token ids to logits. quantize: weights of layers as "bf16", "int8" or
-    "int4". kv_dtype: "float32", "bfloat16", "int8". Unsupported names the module that does not match."""
+    "int4". kv_dtype: "float32", "bfloat16", "int8". eval_text: its perplexity is measured before and after.
+    Unsupported names the module that does not match."""
     import tempfile
 
     if not hasattr(_core, "deploy"):
         raise _core.Unsupported("the run-only package deploys no models\n  hint: use the package ait")
     given = {"quantize": quantize, "kv_dtype": kv_dtype, "max_seq": max_seq, "page_size": page_size, "embedding": embedding, "head": head,
-             "group": group, "allow_unmatched": allow_unmatched, "skip_proof": skip_proof, "note": progress, **options}
+             "group": group, "allow_unmatched": allow_unmatched, "skip_proof": skip_proof, "eval_text": eval_text, "note": progress, **options}
     with tempfile.TemporaryDirectory(prefix="ait-") as work:
         if isinstance(source, (str, os.PathLike)):
             folder = os.fspath(source)

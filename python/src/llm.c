@@ -636,14 +636,15 @@ static int deploy_options_from(PyObject *rest, PyObject *held, ait_deploy_option
   if (path && path != Py_None && core_path_text(path, held, &weights)) return -1;
   if (path && PyDict_DelItemString(rest, "weights")) return -1;
   o->weights = weights;
-  return core_take_text(rest, "quantize", held, &o->quantize) || core_take_text(rest, "kv_dtype", held, &o->kv_dtype) ||
-                 core_take_text(rest, "embedding", held, &o->embedding) || core_take_text(rest, "head", held, &o->head) ||
-                 core_take_text(rest, "backend", held, &o->backend) || core_take_int(rest, "max_seq", 0, 1 << 24, &o->max_seq) ||
-                 core_take_int(rest, "page_size", 0, 1024, &o->page_size) || core_take_int(rest, "group", 0, 1024, &o->group) ||
-                 core_take_bool(rest, "allow_unmatched", &o->allow_unmatched) || core_take_bool(rest, "skip_proof", &o->skip_proof) ||
-                 core_nothing_left(rest, "deploy")
-             ? -1
-             : 0;
+  if (core_take_text(rest, "quantize", held, &o->quantize) || core_take_text(rest, "kv_dtype", held, &o->kv_dtype) ||
+      core_take_text(rest, "embedding", held, &o->embedding) || core_take_text(rest, "head", held, &o->head) ||
+      core_take_text(rest, "backend", held, &o->backend) || core_take_text(rest, "eval_text", held, &o->eval_text) ||
+      core_take_int(rest, "max_seq", 0, 1 << 24, &o->max_seq) || core_take_int(rest, "page_size", 0, 1024, &o->page_size) ||
+      core_take_int(rest, "group", 0, 1024, &o->group) || core_take_bool(rest, "allow_unmatched", &o->allow_unmatched) ||
+      core_take_bool(rest, "skip_proof", &o->skip_proof) || core_nothing_left(rest, "deploy"))
+    return -1;
+  o->eval_size = o->eval_text ? strlen(o->eval_text) : 0;
+  return 0;
 }
 
 static PyObject *deploy(PyObject *module, PyObject *args, PyObject *kwargs) {

@@ -21,7 +21,7 @@ typedef struct parser {
   locale_t c_locale; /* strtod must not follow the caller's decimal comma */
   uint64_t *hashes;  /* scratch for duplicate keys */
   size_t hash_capacity;
-  bool allow_nul;
+  unsigned flags; /* AIT_JSON_NUL … */
 } parser;
 
 static ait_status fault(const parser *p, const char *what) {
@@ -80,7 +80,7 @@ static char *put_utf8(char *out, uint32_t c) {
 static ait_status read_unicode(parser *p, const char *end, char **out) {
   int32_t c = hex4(p->at, end);
   if (c < 0) return fault(p, "\\u without four hexadecimal digits");
-  if (c == 0 && !p->allow_nul) return fault(p, "an escaped NUL in a string");
+  if (c == 0 && !(p->flags & AIT_JSON_NUL)) return fault(p, "an escaped NUL in a string");
   p->at += 4;
   uint32_t code = (uint32_t)c;
   if (c >= 0xd800 && c < 0xdc00 && end - p->at >= 6 && p->at[0] == '\\' && p->at[1] == 'u') {
@@ -168,13 +168,16 @@ static ait_status read_number(parser *p, ait_json *value) {
   }
   if (integer) {
     uint64_t magnitude = 0, limit = (uint64_t)INT64_MAX + (*begin == '-');
-    for (const char *d = leading; d < s; ++d) {
-      bool over = ait_mul_overflows(magnitude, 10u, &magnitude) || ait_add_overflows(magnitude, (uint64_t)(*d - '0'), &magnitude);
-      if (over || magnitude > limit) return fault(p, "an integer beyond 64 bits");
-    }
+    bool over = false;
+    for (const char *d = leading; d < s && !over; ++d)
+      over = ait_mul_overflows(magnitude, 10u, &magnitude) || ait_add_overflows(magnitude, (uint64_t)(*d - '0'), &magnitude) ||
+             magnitude > limit;
+    if (over && !(p->flags & AIT_JSON_LARGE)) return fault(p, "an integer beyond 64 bits");
+    integer = !over;
     value->kind = AIT_JSON_INT;
     value->as.i = *begin == '-' ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
-  } else {
+  }
+  if (!integer) {
     char buffer[400];
     size_t length = (size_t)(s - begin);
     if (length >= sizeof buffer) return fault(p, "a number of too many digits");
@@ -306,8 +309,8 @@ static ait_status read_document(parser *p) {
   return p->at == p->end ? AIT_OK : fault(p, "text after the end");
 }
 
-static ait_status parse(ait_arena *arena, const char *text, size_t length, bool allow_nul, const ait_json **out) {
-  parser p = {.arena = arena, .text = text, .end = text + length, .at = text, .allow_nul = allow_nul};
+ait_status ait_json_parse_with(ait_arena *arena, const char *text, size_t length, unsigned flags, const ait_json **out) {
+  parser p = {.arena = arena, .text = text, .end = text + length, .at = text, .flags = flags};
   ait_status status = AIT_OK;
   ait_json *root = AIT_ARENA_NEW(arena, ait_json);
   if (!ait_utf8_valid(text, length)) return ait_error(AIT_CODE_INVALID_MODEL, "JSON is malformed: not UTF-8");
@@ -329,11 +332,7 @@ cleanup:
 }
 
 ait_status ait_json_parse(ait_arena *arena, const char *text, size_t length, const ait_json **out) {
-  return parse(arena, text, length, false, out);
-}
-
-ait_status ait_json_parse_nul(ait_arena *arena, const char *text, size_t length, const ait_json **out) {
-  return parse(arena, text, length, true, out);
+  return ait_json_parse_with(arena, text, length, 0, out);
 }
 
 const ait_json *ait_json_get(const ait_json *object, const char *key) {

@@ -36,8 +36,11 @@ typedef struct ait_json {
 
 /* The tree lies in the arena and does not point into text. Errors (invalid-model) tell the byte offset. */
 ait_status ait_json_parse(ait_arena *arena, const char *text, size_t length, const ait_json **out) AIT_MUST_USE;
-/* The same, but strings and keys may hold an escaped NUL: only `count` and `key_size` tell how long they are. */
-ait_status ait_json_parse_nul(ait_arena *arena, const char *text, size_t length, const ait_json **out) AIT_MUST_USE;
+enum {
+  AIT_JSON_NUL = 1,   /* strings and keys may hold an escaped NUL: only `count` and `key_size` tell how long they are */
+  AIT_JSON_LARGE = 2, /* an integer beyond 64 bits is the nearest float (transformers writes "model_max_length": 10^30) */
+};
+ait_status ait_json_parse_with(ait_arena *arena, const char *text, size_t length, unsigned flags, const ait_json **out) AIT_MUST_USE;
 
 /* The member, or NULL: when `object` is NULL or no object, or has no such member, or its value is null (torch 2.6 leaves members out where
  * later releases write null). Linear: objects of torch are small; large ones are walked. */

@@ -64,6 +64,13 @@ static void test_integers_are_exact(void **state) {
   refuse("9223372036854775808", 19, "beyond 64 bits");
   refuse("-9223372036854775809", 20, "beyond 64 bits");
   refuse("1000000000000000000000000000000", 31, "beyond 64 bits");
+  const ait_json *large; /* beside another library's own integers of any size */
+  assert_null(ait_json_parse_with(&arena, "1000000000000000019884624838656", 31, AIT_JSON_LARGE, &large));
+  assert_true(large->kind == AIT_JSON_FLOAT && large->as.f == 1e30);
+  assert_null(ait_json_parse_with(&arena, "-9223372036854775809", 20, AIT_JSON_LARGE, &large));
+  assert_true(large->kind == AIT_JSON_FLOAT && large->as.f == -0x1p63);
+  assert_null(ait_json_parse_with(&arena, "9223372036854775807", 19, AIT_JSON_LARGE, &large));
+  assert_true(large->kind == AIT_JSON_INT && large->as.i == INT64_MAX);
   assert_int_equal(parse("1.0")->kind, AIT_JSON_FLOAT);
   assert_int_equal(parse("1e3")->kind, AIT_JSON_FLOAT);
 }

@@ -1,6 +1,8 @@
 """Pages for users run as they stand: the ```python blocks behind <!-- run -->, in order, in one namespace, in an empty folder.
 
-In CI: the quick start and one page more. All of them: AIT_GUIDES=all, `make python-docs`."""
+In CI: the quick start and one page more. All of them: AIT_GUIDES=all, `make python-docs`. Only budgets are not those of the pages: a tuning here is
+about whether it runs, not how well."""
+import linecache
 import os
 import pathlib
 import re
@@ -14,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, os.environ.get("AIT_PYTHON_PACKAGE", str(ROOT / "build" / "release" / "python")))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import ait  # noqa: E402
+from ait import _contest, _tuning, files  # noqa: E402
 
 NEEDS = {"quickstart": [], "coming-from": [], "guide-vision": ["transformers"], "guide-speech": ["transformers"], "guide-embedding": ["transformers"],
          "guide-diffusion": ["transformers", "diffusers"], "guide-language-model": ["transformers", "tokenizers"]}
@@ -32,14 +35,19 @@ def test_page_runs(page, tmp_path, monkeypatch):
     for package in NEEDS[page]:
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(files, "seconds_of", lambda budget: min(float(budget), 0.5))
+    monkeypatch.setattr(_contest, "SECONDS", 0.01)
+    monkeypatch.setattr(_tuning, "LEAST_SECONDS", 0.3)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # models this small gain nothing from threads
-    scope = {"__name__": "page"}
+    scope, name = {"__name__": "page"}, f"docs/{page}.md"
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)  # reasons quote lines of the page
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for line, code in blocks(page):
-                exec(compile("\n" * line + code, f"docs/{page}.md", "exec"), scope)
+                exec(compile("\n" * line + code, name, "exec"), scope)
     finally:
         torch.set_num_threads(threads)
 

@@ -49,8 +49,8 @@ def made(tmp_path_factory):
     words = tokenizer()
     path = tmp_path_factory.mktemp("lm") / "lm.ait"
     notes = []
-    result = ait.llm.deploy(model, path, tokenizer=words, progress=notes.append)
-    assert result and all(isinstance(n, str) for n in notes)
+    result = ait.llm.deploy(model, path, tokenizer=words, progress=notes.append, eval_text=" ".join(LINES))
+    assert "perplexity" in str(result) and all(isinstance(n, str) for n in notes)
     return model, words, ait.llm.load(path)
 
 

@@ -73,7 +73,7 @@ ait_status ait_chat_template_make(ait_allocator a, const char *source, size_t so
   ait_status status = AIT_OK;
   ait_arena arena;
   ait_arena_init(&arena, a);
-  if (config_text) status = ait_json_parse_nul(&arena, config_text, config_size, &config);
+  if (config_text) status = ait_json_parse_with(&arena, config_text, config_size, AIT_JSON_NUL | AIT_JSON_LARGE, &config);
   if (!status && !source) chosen = choose(config, name);
   if (!status && !source && !chosen)
     status = ait_error(AIT_CODE_NOT_FOUND, "there is no chat template%s%s", name ? " named " : "", name ? name : "");
@@ -154,7 +154,7 @@ static ait_status set_variables(ait_jrun *r, const ait_chat_template *t, const a
 static ait_status render(ait_jrun *r, const ait_chat_template *t, const char *variables, size_t size, ait_text *text) {
   const ait_json *json;
   ait_jscope globals = {0}, top = {.parent = &globals};
-  ait_status status = ait_json_parse_nul(&r->arena, variables, size, &json);
+  ait_status status = ait_json_parse_with(&r->arena, variables, size, AIT_JSON_NUL, &json);
   if (status) { /* the caller's text, no model's */
     ait_status wrong = ait_error(ait_status_code(status) == AIT_CODE_OUT_OF_MEMORY ? AIT_CODE_OUT_OF_MEMORY : AIT_CODE_INVALID_ARGUMENT,
                                  "variables: %s", ait_status_message(status));

@@ -195,7 +195,8 @@ ait_status ait_tokenizer_parse(ait_allocator a, const char *text, size_t size, a
   ait_arena_init(&arena, a);
   arena.limit_bytes = size > SIZE_MAX / 64 ? SIZE_MAX : size * 32 + (1 << 20); /* a JSON value has at least two bytes */
   t->arena.limit_bytes = size > SIZE_MAX / 512 ? SIZE_MAX : size * 256 + (8 << 20);
-  ait_status status = size > (size_t)1 << 30 ? ait_error(AIT_CODE_LIMIT, "more than 1 GiB") : ait_json_parse_nul(&arena, text, size, &json);
+  ait_status status =
+      size > (size_t)1 << 30 ? ait_error(AIT_CODE_LIMIT, "more than 1 GiB") : ait_json_parse_with(&arena, text, size, AIT_JSON_NUL, &json);
   t->json = text;
   if (!status) status = load_document(t, json);
   t->json = NULL;

@@ -76,7 +76,7 @@ static void golden(void **state) {
     snprintf(path, sizeof path, AIT_TEST_DATA "/tokenizers/%s.golden.json", names[k]);
     assert_null(ait_file_read(ait_allocator_default(), path, 1 << 24, &json_text, &size));
     ait_arena_init(&arena, ait_allocator_default());
-    assert_null(ait_json_parse_nul(&arena, json_text, size, &rows));
+    assert_null(ait_json_parse_with(&arena, json_text, size, AIT_JSON_NUL, &rows));
     assert_true(rows->count > 50);
     for (uint32_t i = 0; i < rows->count; ++i) {
       const ait_json *row = &rows->as.items[i], *text = ait_json_get(row, "text"), *special = ait_json_get(row, "special");
