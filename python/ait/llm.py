@@ -139,9 +139,9 @@ class Engine:
         self._core = _core.Engine(self.model._core, threads=threads, max_sequences=max_sequences, max_seq=max_seq, cache_bytes=cache_bytes,
                                   step_tokens=step_tokens, prefix_reuse=prefix_reuse, overlap=overlap, warm=warm, speculate=speculate,
                                   draft=None if draft is None else draft._core, draft_tokens=draft_tokens)
-        self._turn = threading.Lock()  # who holds it steps
         self._waiting: dict[int, _Waiting] = {}
-        self._table = threading.Lock()  # of _waiting between submit and the first step
+        self._changed = threading.Condition()  # guards _waiting and _stepping; told after each step
+        self._stepping = False  # a thread is in a step
 
     # -- asking ------------------------------------------------------------------------------------------------------------------------------
     def generate(self, prompt: Prompt, **request: Any) -> Answer:
@@ -186,7 +186,9 @@ class Engine:
     @property
     def stats(self) -> dict[str, Any]:
         """Counters since the engine was made: steps, prompt_tokens, reused_tokens, answer_tokens, preemptions, drafted, accepted, bytes …"""
-        with self._turn:
+        with self._changed:
+            while self._stepping:
+                self._changed.wait()
             return self._core.stats()
 
     # -- how -----------------------------------------------------------------------------------------------------------------------------------
@@ -198,35 +200,46 @@ class Engine:
             request["stop"] = [stop]
         request["logprobs"] = -1 if request.get("logprobs") is None else int(request["logprobs"])
         waiting = _Waiting(tokens, max(1, int(request.get("n", 1))))
-        with self._table:  # the first step may come before submit returns here
+        with self._changed:  # the first step may come before submit returns here
             id = self._core.submit(tokens, **request)
             self._waiting[id] = waiting
         return id
 
     def _next(self, id: int) -> _Event | None:
-        """The next event of a request; None after the last. Steps the engine while it waits, unless another thread does."""
+        """The next event of a request; None after the last. Steps the engine while it waits, unless another thread does: who has got an answer goes
+        on at once and may submit the next request, so that requests meet in one batch."""
         waiting = self._waiting[id]
         while True:
-            if waiting.events:
-                event = waiting.events.popleft()
-                if event[6] is not None:
-                    waiting.open -= 1
-                if event[6] == "error":
-                    raise _core.Internal(event[7] or "the engine gave up this answer")
-                return event
-            if waiting.open == 0:
-                return None
-            with self._turn:
-                if not waiting.events:  # else another thread's step had something for this one
-                    self._step()
+            with self._changed:
+                if waiting.events:
+                    event = waiting.events.popleft()
+                    break
+                if waiting.open == 0:
+                    return None
+                if self._stepping:
+                    self._changed.wait()
+                    continue
+                self._stepping = True
+            self._step()
+        if event[6] is not None:
+            waiting.open -= 1
+        if event[6] == "error":
+            raise _core.Internal(event[7] or "the engine gave up this answer")
+        return event
 
     def _step(self) -> None:
-        busy, events, error = self._core.step()
-        with self._table:
-            for event in events:
-                waiting = self._waiting.get(event[0])
-                if waiting is not None:
-                    waiting.events.append(event)
+        busy, error = False, None
+        events: list[_Event] = []
+        try:
+            busy, events, error = self._core.step()
+        finally:
+            with self._changed:
+                self._stepping = False
+                for event in events:
+                    waiting = self._waiting.get(event[0])
+                    if waiting is not None:
+                        waiting.events.append(event)
+                self._changed.notify_all()
         if error is not None:
             raise error
         if not busy and not events:
@@ -246,7 +259,7 @@ class Engine:
             waiting = self._waiting.get(id)
             if waiting is not None and waiting.open:
                 self._core.cancel(id)
-            with self._table:
+            with self._changed:
                 self._waiting.pop(id, None)
 
 
