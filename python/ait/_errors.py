@@ -59,7 +59,8 @@ def user_frame(error: BaseException) -> Tuple[str, int, str] | None:
         if outside:
             break
         outside = [(f.filename, f.lineno or 0) for f in traceback.extract_tb(e.__traceback__)]
-        outside = [(f, n) for f, n in outside if not f.startswith(_packages()) and os.path.exists(f) and not _is_frame_of_ours(f)]
+        known = {f for f, _ in outside if os.path.exists(f) or f in linecache.cache}  # a notebook's cells are no files
+        outside = [(f, n) for f, n in outside if not f.startswith(_packages()) and f in known and not _is_frame_of_ours(f)]
     hits = [(f, n) for f, n in outside if not f.startswith(_packages())]
     if not hits:
         return None

@@ -93,24 +93,24 @@ def test_streams_give_the_same_text_and_may_be_left(made):
 
 def test_requests_of_many_threads_are_one_batch(made):
     _, _, lm = made
-    want = {p: lm.generate(p, max_tokens=16, ignore_stop=True).tokens for p in LINES}
-    engine = lm.engine(max_sequences=8)
-    wrong = []
+    request = dict(max_tokens=80, ignore_stop=True)  # long enough for threads to meet
+    want = {p: lm.generate(p, **request).tokens for p in LINES}
+    engine, gate, wrong = lm.engine(max_sequences=8), threading.Barrier(8), []
 
     def work(i):
-        for k in range(5):
+        gate.wait()
+        for k in range(3):
             p = LINES[(i + k) % len(LINES)]
-            if engine.generate(p, max_tokens=16, ignore_stop=True).tokens != want[p]:
+            if engine.generate(p, **request).tokens != want[p]:
                 wrong.append(p)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
     [t.start() for t in threads]
     [t.join() for t in threads]
     stats = engine.stats
-    assert not wrong and stats["answer_tokens"] == 8 * 5 * 16
-    assert stats["steps"] < 8 * 5 * 16 * 0.8  # they ran together
-    both = engine.generate_all(LINES, max_tokens=16, ignore_stop=True)
-    assert [a.tokens for a in both] == [want[p] for p in LINES]
+    assert not wrong and stats["answer_tokens"] == 8 * 3 * 80
+    assert stats["steps"] < 8 * 3 * 80 * 0.8  # they ran together
+    assert [a.tokens for a in engine.generate_all(LINES, **request)] == [want[p] for p in LINES]
 
 
 def test_speculation_and_sampling(made):
