@@ -144,7 +144,7 @@ def test_saved_instead_of_built(tmp_path):
     assert loaded(torch.tensor([1.0, -2.0, 3.0])).tolist() == [2.0, 0.0, 6.0]
 
 
-@pytest.mark.parametrize("through", ["file", "module"])
+@pytest.mark.parametrize("through", ["file", pytest.param("module", marks=pytest.mark.skipif(not os.environ.get("AIT_SLOW_TESTS"), reason="AIT_SLOW_TESTS=1"))])
 def test_calibration_reaches_backends_that_save(tmp_path, through):
     data, many = torch.tensor([1.0, -2.0, 3.0]), [torch.full((3,), float(v)) for v in (1, 5, -7, 2)]
     out = tmp_path / "m.ait"
