@@ -56,7 +56,8 @@ def fit_call(call: Call, fn: Callable[..., Any]) -> Call:
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     required = sum(p.default is p.empty for p in positional)
     if inspect.Parameter.VAR_POSITIONAL not in kinds and len(args) > max(required, 1) and (
-            len(args) > len(positional) or (len(args) == 2 and required == 1 and _looks_like_labels(args))):
+            len(args) > len(positional) or (len(args) == 2 and _looks_like_labels(args) and (
+                required == 1 or positional[1].name in ("label", "labels", "target", "targets")))):
         args = args[:max(required, 1)]
     if inspect.Parameter.VAR_KEYWORD not in kinds:
         known = {p.name for p in parameters}

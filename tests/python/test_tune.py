@@ -550,6 +550,8 @@ def test_data_in_every_form():
             for (a, k), (wa, wk) in zip(calls, want):
                 assert len(a) == len(wa) and all(p is q for p, q in zip(a, wa)) and k.keys() == wk.keys()
         assert all(_tree.is_tensor(v) for a, k in calls for v in (*a, *k.values()))
+    classify = lambda pixel_values=None, labels=None: pixel_values  # noqa: E731 (as transformers' classifiers: all have defaults)
+    assert list(_data.calls_of([(x, y)], classify)) == [((x,), {})]
     with pytest.raises(ValueError, match="empty"):
         _data.samples_of([])
     audio = {"array": x[0].numpy(), "sampling_rate": 16000}
