@@ -41,6 +41,10 @@ static void test_growth(void **state) {
   ait_growth huge = {.base = 1};
   ait_growth_add(&huge, 10, 300 << 20);
   assert_true(found(&huge, false));
+  ait_growth few = {.base = 1}, first = {.base = 1}; /* slow models are called a few times only */
+  for (int i = 0; i < 4; ++i) ait_growth_add(&few, 1, 100 << 20), ait_growth_add(&first, 1, i == 0 ? 400 << 20 : 0);
+  assert_true(found(&few, false));
+  assert_false(found(&first, true));
 }
 
 static void test_memory(void **state) {
