@@ -61,6 +61,8 @@ ait_status ait_growth_check(const ait_growth *g, bool end) {
                    (double)g->grown / (double)megabyte, (unsigned long long)g->calls);
 }
 
+bool ait_growth_open(const ait_growth *g) { return !SANITIZED && g->base && g->calls < 8 && g->grown >= 64 * megabyte; }
+
 /* ---- speed --------------------------------------------------------------------------------------------------------------------------*/
 static int by_value(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;

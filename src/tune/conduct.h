@@ -23,6 +23,8 @@ void ait_growth_add(ait_growth *g, uint64_t calls, int64_t bytes);
 void ait_growth_look(ait_growth *g, uint64_t calls);
 /* Errors: mismatch, "it leaks: …": it grew by much; at the end of all calls: by something, and did not stop. */
 ait_status ait_growth_check(const ait_growth *g, bool end) AIT_MUST_USE;
+/* It grew, and more calls would tell whether it stops. */
+bool ait_growth_open(const ait_growth *g);
 
 /* Times of one call, of measurements in their order: also of those that do not count because the thread was descheduled. For these are the
  * longest ones, and what slows down would be hidden by leaving them out. */

@@ -44,6 +44,8 @@ static void test_growth(void **state) {
   ait_growth few = {.base = 1}, first = {.base = 1}; /* slow models are called a few times only */
   for (int i = 0; i < 4; ++i) ait_growth_add(&few, 1, 100 << 20), ait_growth_add(&first, 1, i == 0 ? 400 << 20 : 0);
   assert_true(found(&few, false));
+  assert_true(ait_growth_open(&few)); /* a trial does not end before it is told */
+  assert_false(ait_growth_open(&huge));
   assert_false(found(&first, true));
 }
 

@@ -68,16 +68,18 @@ static ait_status open_runner(const ait_trial_context *x, ait_model *model, int3
 static const double check_again_seconds = 1; /* a check that takes longer is not made twice in whole */
 static const double look_share = 0.25;       /* of the time of measuring that looking at answers may take */
 
-/* The answers of a measurement's last call, while there are not more looks than their share: what is wrong now and then is found by chance.
- */
-static ait_status look_at_answers(runner *r, uint64_t calls, double began, double *looked) {
+/* The answers of one call more, while there are not more looks than their share: what is wrong now and then is found by chance. One more,
+ * so that a fault which comes every n-th call does not hide between measurements of a multiple of n calls. */
+static ait_status look_at_answers(runner *r, uint64_t *calls, double began, double *looked) {
   ait_tune_error error;
   double start = ait_clock_seconds();
   if (!r->cases->pure || *looked > look_share * (start - began)) return AIT_OK;
+  AIT_TRY(call(r));
+  ++*calls;
   AIT_TRY(ait_tune_check_answers(r->cases, (r->next + r->measured - 1) % r->measured, r->outputs, &error));
   *looked += ait_clock_seconds() - start;
   if (error.pass) return AIT_OK;
-  return ait_error(AIT_CODE_MISMATCH, "right at first, wrong after more calls (%llu): %s", (unsigned long long)calls, error.reason);
+  return ait_error(AIT_CODE_MISMATCH, "right at first, wrong after more calls (%llu): %s", (unsigned long long)*calls, error.reason);
 }
 
 static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
@@ -100,8 +102,8 @@ static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
     ait_pace_add(&pace, t);
     ait_growth_look(&growth, r->watch.inner);
     AIT_TRY(ait_growth_check(&growth, false));
-    AIT_TRY(look_at_answers(r, calls, began, &looked));
-  } while (out->sample_count < AIT_TRIAL_SAMPLES && (ait_clock_seconds() < end || out->sample_count == 0));
+    AIT_TRY(look_at_answers(r, &calls, began, &looked));
+  } while (out->sample_count < AIT_TRIAL_SAMPLES && (ait_clock_seconds() < end || out->sample_count == 0 || ait_growth_open(&growth)));
   out->transport_seconds = (transport(r) - carried) / (double)calls;
   ait_energy_read("", &after);
   double joules = ait_energy_between(&before, &after);

@@ -86,7 +86,7 @@ manners() {
     list=$list,twin_$name
   done
   mkdir -p here && cd here || exit 1
-  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 6s --trial-limit 3 --record r.db --regions whole -q --backends "$list" "$@" \
+  "$ait" tune "$model" --random 1 --size batch=4 --threads 1 --budget 8s --trial-limit 3 --record r.db --regions whole -q --backends "$list" "$@" \
     -o out.ait --json >report.json 2>errors.txt || { cat errors.txt; fail "tune ended with $?"; }
   [ -s errors.txt ] && { head -c 500 errors.txt; fail "somebody wrote to the terminal"; }
   python - <<'PYTHON' || bad=1
