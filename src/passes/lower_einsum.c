@@ -123,7 +123,7 @@ static ait_status merged(ait_lower *l, const side *s, const char *letters, ait_a
 
 /* [lead, rows, summed], a missing one as 1. */
 static ait_status left(ait_lower *l, const equation *e, uint32_t *out) {
-  char to[AIT_MAX_RANK + 1];
+  char to[2 * AIT_MAX_RANK + 2];
   ait_arg shape[AIT_MAX_RANK + 2];
   uint32_t n = 0;
   snprintf(to, sizeof to, "%s%.1s%s", e->lead, &e->rows, e->summed);
