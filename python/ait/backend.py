@@ -183,7 +183,7 @@ def calibrating(calls: typing.Sequence[typing.Sequence[Any]]) -> typing.Iterator
     def plain(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return value.detach().contiguous()
-        return torch.from_dlpack(value).clone() if hasattr(value, "__dlpack__") else value
+        return torch.utils.dlpack.from_dlpack(value).clone() if hasattr(value, "__dlpack__") else value
 
     from ait import _guest_program
 
