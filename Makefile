@@ -31,7 +31,7 @@ tsan: setup
 	tools/tsan_tests build/tsan $(JOBS)
 
 # Each libFuzzer target for FUZZ_SECONDS.
-FUZZ_SECONDS ?= 10
+FUZZ_SECONDS ?= 5
 fuzz: setup-all
 	cmake --preset fuzz -DAIT_FUZZ_SECONDS=$(FUZZ_SECONDS) > /dev/null
 	cmake --build --preset fuzz --target ait_fuzzers -j $(JOBS)
