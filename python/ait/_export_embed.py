@@ -129,23 +129,13 @@ def plan(folder, poolings=None, normalize=None):
     return inner, found if poolings is None else poolings, behind, normal if normalize is None else normalize, known
 
 
-def _load(folder, attention):
-    import torch
+def _load(folder, load):
     import transformers
 
     config = transformers.AutoConfig.from_pretrained(folder)
     half = getattr(config, "is_encoder_decoder", False) or any(n.endswith("EncoderModel") for n in getattr(config, "architectures", None) or [])
     kind = transformers.AutoModelForTextEncoding if half and type(config) in transformers.AutoModelForTextEncoding._model_mapping else transformers.AutoModel
-    for name in attention:
-        try:
-            model = kind.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation=name)
-            break
-        except ValueError:
-            if name == attention[-1]:
-                raise
-    model.eval().requires_grad_(False)
-    model.config.use_cache = False
-    return model
+    return load(kind, folder, config)
 
 
 def _longest(model):
@@ -210,14 +200,14 @@ def _tokenizer(folder, root, out):
     return list(tok.model_input_names), tok.pad_token_id, int(longest)
 
 
-def export_embed(folder, out, attention, poolings=None, normalize=None):
-    """(model, exported program, folder of the checkpoint, members for ait.json)."""
+def export_embed(folder, out, load, poolings=None, normalize=None):
+    """(model, exported program, folder of the checkpoint, members for ait.json). load: export_lm's."""
     import inspect
 
     import torch
 
     inner, names, behind, normal, known = plan(folder, poolings, normalize)
-    model = _load(inner, list(attention))
+    model = _load(inner, load)
     if model.main_input_name != "input_ids":
         raise ValueError(f"{type(model).__name__} takes {model.main_input_name}, not token ids: it is no encoder of texts")
     inputs, pad, longest = _tokenizer(inner, folder, out)

@@ -9,8 +9,7 @@ import os
 TOKENIZER_FILES = ("tokenizer_config.json", "vocab.json", "vocab.txt", "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "source.spm")
 
 
-def _load(folder, attention):
-    import torch
+def _load(folder, load):
     import transformers
 
     config = transformers.AutoConfig.from_pretrained(folder)
@@ -18,16 +17,7 @@ def _load(folder, attention):
     kind = next((k for k in kinds if type(config) in k._model_mapping), None)
     if kind is None:
         raise SystemExit(f"ait: '{folder}' holds no pair of encoder and decoder that transformers knows as text or speech to text")
-    for name in attention:
-        try:
-            model = kind.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation=name)
-            break
-        except ValueError:
-            if name == attention[-1]:
-                raise
-    model.eval().requires_grad_(False)
-    model.config.use_cache = False
-    return model
+    return load(kind, folder, config)
 
 
 def _sample(model):
@@ -156,9 +146,9 @@ def _save_tokenizer(folder, out):
         tok.backend_tokenizer.save(os.path.join(out, "tokenizer.json"))
 
 
-def export_seq2seq(folder, out, attention):
-    """(model, exported program, members for ait.json)."""
-    model = _load(folder, list(attention))
+def export_seq2seq(folder, out, load):
+    """(model, exported program, members for ait.json). load: export_lm's."""
+    model = _load(folder, load)
     name, program = export_program(model)
     longest, source = _limits(model, folder)
     _save_tokenizer(folder, out)

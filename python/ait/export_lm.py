@@ -116,20 +116,30 @@ class _Patched:
             setattr(module, name, function)
 
 
-def _load(folder, attention):
-    import torch
+def _loader(attention):
+    """load(class of transformers, folder, its config) -> model for inference, with the first of the implementations of attention that it takes."""
+
+    def load(kind, folder, config):
+        import torch
+
+        for name in attention:
+            try:
+                model = kind.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation=name)
+                break
+            except ValueError:
+                if name == attention[-1]:
+                    raise
+        model.eval().requires_grad_(False)
+        model.config.use_cache = False
+        return model
+
+    return load
+
+
+def _load_lm(folder, load):
     import transformers
 
-    config = transformers.AutoConfig.from_pretrained(folder)
-    for name in attention:
-        try:
-            model = transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation=name)
-            break
-        except ValueError:
-            if name == attention[-1]:
-                raise
-    model.eval().requires_grad_(False)
-    model.config.use_cache = False
+    model = load(transformers.AutoModelForCausalLM, folder, transformers.AutoConfig.from_pretrained(folder))
     if hasattr(model, "set_experts_implementation"):
         try:
             model.set_experts_implementation("batched_mm")
@@ -296,13 +306,14 @@ def export_lm(folder, out=None, attention=("sdpa", "eager"), task="auto", poolin
     os.makedirs(out, exist_ok=True)
     if task == "auto":
         task = find_task(folder)
+    load = _loader(list(attention))
     if task == "embed":
-        model, program, checkpoint, more = _sibling("_export_embed").export_embed(folder, out, attention, poolings, normalize)
+        model, program, checkpoint, more = _sibling("_export_embed").export_embed(folder, out, load, poolings, normalize)
         return write_folder(model, program, checkpoint, out, more)
     if task == "seq2seq":
-        model, program, more = _sibling("_export_seq2seq").export_seq2seq(folder, out, attention)
+        model, program, more = _sibling("_export_seq2seq").export_seq2seq(folder, out, load)
         return write_folder(model, program, folder, out, more)
-    model = _load(folder, list(attention))
+    model = _load_lm(folder, load)
     return write_folder(model, export_program(model), folder, out)
 
 

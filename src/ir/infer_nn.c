@@ -299,37 +299,27 @@ ait_status infer_rule_expert_linear(const infer_call *c) {
   return infer_set(c, 0, x->dtype, &shape);
 }
 
-/* q [T, H, d], k [T, G, d], v [T, G, dv] -> [T, H, dv]; docs/llm.md. */
-ait_status infer_rule_cached_attention(const infer_call *c) {
+/* q [T, H, d] with keys and values [.., G, .., d] and [.., G, .., dv] of this rank: [T, H, dv]; docs/llm.md. */
+static ait_status attention_over(const infer_call *c, uint32_t k_arg, uint32_t v_arg, int32_t rank, const char *ranks) {
   const ait_value_info *q, *k, *v;
   ait_dim same;
   AIT_TRY(infer_tensor(c, 0, &q));
-  AIT_TRY(infer_tensor(c, 1, &k));
-  AIT_TRY(infer_tensor(c, 2, &v));
-  if (q->rank != 3 || k->rank != 3 || v->rank != 3) return infer_error(c, "q, k and v need three dims");
-  AIT_TRY(infer_unify(c, q->shape[2], k->shape[2], "head sizes of q and k", &same));
+  AIT_TRY(infer_tensor(c, k_arg, &k));
+  AIT_TRY(infer_tensor(c, v_arg, &v));
+  if (q->rank != 3 || k->rank != rank || v->rank != rank) return infer_error(c, "%s", ranks);
+  AIT_TRY(infer_unify(c, q->shape[2], k->shape[rank - 1], "head sizes of q and k", &same));
   AIT_TRY(infer_unify(c, k->shape[1], v->shape[1], "heads of k and v", &same));
   infer_shape shape;
   infer_get_shape(q, &shape);
-  shape.dims[2] = v->shape[2];
+  shape.dims[2] = v->shape[rank - 1];
   return infer_set(c, 0, q->dtype, &shape);
 }
 
-/* q [T, H, d], v_pool [units, G, M, dv] -> [T, H, dv]; docs/llm.md. */
-ait_status infer_rule_cross_attention(const infer_call *c) {
-  const ait_value_info *q, *k, *v;
-  ait_dim same;
-  AIT_TRY(infer_tensor(c, 0, &q));
-  AIT_TRY(infer_tensor(c, 3, &k));
-  AIT_TRY(infer_tensor(c, 4, &v));
-  if (q->rank != 3 || k->rank != 4 || v->rank != 4) return infer_error(c, "q needs three dims, the pools four");
-  AIT_TRY(infer_unify(c, q->shape[2], k->shape[3], "head sizes of q and k", &same));
-  AIT_TRY(infer_unify(c, k->shape[1], v->shape[1], "heads of k and v", &same));
-  infer_shape shape;
-  infer_get_shape(q, &shape);
-  shape.dims[2] = v->shape[3];
-  return infer_set(c, 0, q->dtype, &shape);
-}
+/* k [T, G, d], v [T, G, dv]: of this step. */
+ait_status infer_rule_cached_attention(const infer_call *c) { return attention_over(c, 1, 2, 3, "q, k and v need three dims"); }
+
+/* k_pool [units, G, M, d], v_pool [units, G, M, dv]. */
+ait_status infer_rule_cross_attention(const infer_call *c) { return attention_over(c, 3, 4, 4, "q needs three dims, the pools four"); }
 
 /* lstm and gru: x [L, N, I] (or [N, L, I], or [L, I]); the output has h's features for each direction, states keep their shapes. */
 ait_status infer_rule_recurrent(const infer_call *c) {

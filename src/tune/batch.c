@@ -171,6 +171,19 @@ static double by_known(const ait_batch_limits *l, int64_t size) {
   return l->known_size > 0 && size > l->known_size ? (double)l->known_bytes * (double)size / (double)l->known_size : 0;
 }
 
+/* A process that was at a larger size keeps that one's memory: the smaller size takes what the line between its neighbours says. */
+static void between_neighbours(const ait_batch_result *r, ait_batch_point *p) {
+  const ait_batch_point *below = NULL, *above = NULL;
+  for (const ait_batch_point *q = r->points; q < p; ++q) {
+    if (q->size < p->size && (!below || q->size > below->size)) below = q;
+    if (q->size > p->size && (!above || q->size < above->size)) above = q;
+  }
+  if (!above) return;
+  double at = below ? (double)(p->size - below->size) / (double)(above->size - below->size) : (double)p->size / (double)above->size;
+  double bytes = (double)above->bytes * at + (below ? (double)below->bytes * (1 - at) : 0);
+  if (bytes < (double)p->bytes) p->bytes = (uint64_t)bytes;
+}
+
 /* The point of this size, measured now where it is not known; NULL: it cannot be had, and `stop` says why. */
 static const ait_batch_point *visit(search *s, int64_t size) {
   ait_batch_result *out = s->out;
@@ -191,7 +204,10 @@ static const ait_batch_point *visit(search *s, int64_t size) {
   ait_batch_point *p = &out->points[out->count];
   *p = (ait_batch_point){.size = size};
   ait_status status = s->measure(s->ctx, p);
-  if (status == AIT_OK) return ++out->count, p;
+  if (status == AIT_OK) {
+    between_neighbours(out, p);
+    return ++out->count, p;
+  }
   s->over = true;
   out->stop = AIT_BATCH_STOP_FAILED;
   snprintf(out->reason, sizeof out->reason, "at batch size %lld: %s", (long long)size, ait_status_message(status));

@@ -14,7 +14,8 @@
 typedef struct machine {
   double (*seconds)(int64_t size);
   double noise;      /* relative, both ways */
-  double bytes_each; /* memory grows by that much a row */
+  double bytes_each; /* memory grows by that much a row, */
+  bool keeps;        /* and is not given back by a smaller size */
   int64_t fails_at;  /* 0: never */
   uint32_t calls;
   int64_t largest; /* that was ever measured */
@@ -35,7 +36,7 @@ static ait_status measure(void *ctx, ait_batch_point *p) {
   p->low = 0.99 * p->median;
   p->high = 1.01 * p->median;
   p->quantile = 1.1 * p->median;
-  p->bytes = 1000 + (uint64_t)(m->bytes_each * (double)p->size);
+  p->bytes = 1000 + (uint64_t)(m->bytes_each * (double)(m->keeps ? m->largest : p->size));
   p->measurements = 10;
   return AIT_OK;
 }
@@ -163,6 +164,21 @@ static void test_foretell(void **state) {
   assert_true(ait_batch_foretell(p, 3, 16) == 2600); /* the line through 4 and 8 */
 }
 
+/* The peak is at 70 rows or so; 128 are more than fit, and the smaller sizes that are looked at afterwards must not be blamed for them. */
+static void test_memory_of_larger_sizes(void **state) {
+  AIT_UNUSED(state);
+  ait_batch_limits limits = no_limits;
+  limits.bytes = 1000 + 1000 * 100;
+  machine m = {.seconds = peaked, .bytes_each = 1000, .keeps = true};
+  ait_batch_result r = search(&m, "1..500", &limits);
+  bool later = false;
+  for (uint32_t i = 0; i < r.count; ++i) {
+    later |= i > 0 && r.points[i].size < r.points[i - 1].size;
+    assert_true(r.points[i].bytes <= 1000 + 1000 * (uint64_t)r.points[i].size);
+  }
+  assert_true(later);
+}
+
 static void test_latency(void **state) {
   AIT_UNUSED(state);
   ait_batch_limits limits = no_limits;
@@ -224,10 +240,18 @@ static void test_sizes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_saturating), cmocka_unit_test(test_no_gain), cmocka_unit_test(test_peak),
-      cmocka_unit_test(test_noisy),      cmocka_unit_test(test_range),   cmocka_unit_test(test_memory),
-      cmocka_unit_test(test_foretell),   cmocka_unit_test(test_latency), cmocka_unit_test(test_failure_keeps_points),
-      cmocka_unit_test(test_time),       cmocka_unit_test(test_sizes),
+      cmocka_unit_test(test_saturating),
+      cmocka_unit_test(test_no_gain),
+      cmocka_unit_test(test_peak),
+      cmocka_unit_test(test_noisy),
+      cmocka_unit_test(test_range),
+      cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_foretell),
+      cmocka_unit_test(test_latency),
+      cmocka_unit_test(test_memory_of_larger_sizes),
+      cmocka_unit_test(test_failure_keeps_points),
+      cmocka_unit_test(test_time),
+      cmocka_unit_test(test_sizes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,12 +160,16 @@ static uint32_t fastest_of(const ait_candidates *list, const ait_decision *d, co
   return best;
 }
 
+/* Slower by more than another run of the tuner may find otherwise: each run builds anew, and finds equal plans to differ by so much. */
+static bool is_beaten(const ait_decision *d, uint32_t k, uint32_t by) {
+  return is_slower(d, k, by, surely, surely) && ratio_of(d, k, by).median > 1 + fmax(as_fast, d->floor);
+}
+
 /* Who is out, who is within noise; the fastest. */
 static uint32_t judge(const ait_candidates *list, ait_decision *d) {
   bool out[AIT_CONTEST_MAX] = {false};
   for (uint32_t k = 0; k < d->finalist_count; ++k)
-    for (uint32_t j = 0; j < d->finalist_count && !out[k]; ++j)
-      out[k] = j != k && may_win(list, d, j) && is_slower(d, k, j, surely, surely);
+    for (uint32_t j = 0; j < d->finalist_count && !out[k]; ++j) out[k] = j != k && may_win(list, d, j) && is_beaten(d, k, j);
   uint32_t first = fastest_of(list, d, out);
   if (first == UINT32_MAX) { /* each is slower than another: nobody is out */
     memset(out, 0, sizeof out);
@@ -176,7 +180,7 @@ static uint32_t judge(const ait_candidates *list, ait_decision *d) {
     d->behind[k] = may_win(list, d, k) ? ratio_of(d, k, first).median : INFINITY;
     d->tie[k] = k == first || rival;
     d->probably_slower[k] = rival && is_slower(d, k, first, probably, rather);
-    d->open[k] = rival && !is_sure(d, k, first, 1 + as_fast, -1, surely, surely);
+    d->open[k] = rival && !is_slower(d, k, first, surely, surely) && !is_sure(d, k, first, 1 + as_fast, -1, surely, surely);
   }
   return d->fastest = first;
 }

@@ -17,7 +17,7 @@ typedef struct ait_decision {
   int32_t chosen;
   ait_stats medians[AIT_CONTEST_MAX];
   ait_stats against_winner[AIT_CONTEST_MAX]; /* time / winner's time, paired by round */
-  bool tie[AIT_CONTEST_MAX];                 /* not surely slower than another: within noise of the fastest */
+  bool tie[AIT_CONTEST_MAX];                 /* not beaten by another: within noise of the fastest */
   bool probably_slower[AIT_CONTEST_MAX];     /* a tie, but the odds are against it */
   uint32_t fastest;                          /* of the finalists that may win */
   double behind[AIT_CONTEST_MAX];            /* time / the fastest's, of those that may win; infinite: may not */
@@ -42,9 +42,10 @@ double ait_noise_floor(const ait_contest *same, uint32_t rounds);
 void ait_decide_finalists(const ait_candidates *list, ait_decision *d);
 /* What an A/A contest is sure of: by how much the two differ though they are equal; mostly 0, at most 0.1. */
 double ait_noise_bias(const ait_contest *same);
-/* From the contest: the chosen one where the objective has chosen, else the fastest (by ratios paired by round). What is not surely slower
- * by more than 1 % (and the bias) is a tie; of ties those that are not probably slower either go to the simplest: fewest threads, then no
- * mixed plan, then earliest in the list. */
+/* From the contest: the chosen one where the objective has chosen, else the fastest (by ratios paired by round). What is surely slower by
+ * more than 1 % (and the bias) and was measured more than 3 % (and the noise floor) behind is beaten, the rest a tie: in another run, built
+ * anew, it may be ahead. Of ties those that are not probably slower either go to the simplest: fewest threads, then no mixed plan, then
+ * earliest in the list. */
 void ait_decide_winner(const ait_candidates *list, ait_decision *d);
 
 #endif

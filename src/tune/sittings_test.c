@@ -129,7 +129,7 @@ static void expect_found(double factor, double noise, double call, int least, in
     w.seconds[0] = call * factor;
     w.seconds[1] = call;
     hold(&w, 2, &d);
-    found += !d.tie[0];
+    found += !d.tie[0] || (factor < 1.05 && d.probably_slower[0]); /* what another run may find otherwise is told, and not the winner */
     chosen += d.winner == 1;
     wrong += !d.tie[1];
     if (w.clock > 1.2 * w.budget) fail_msg("took %g s of %g s", w.clock, w.budget);
@@ -169,18 +169,19 @@ static void two_runs_agree_or_say_so(void **state) {
   AIT_UNUSED(state);
   static ait_decision one, two;
   static const double seconds[] = {1.3e-2, 1e-2, 1.01e-2, 1.04e-2};
-  static const double noises[] = {0.02, 0.1, 0.3};
-  for (size_t n = 0; n < AIT_COUNT(noises); ++n) {
+  static const double noises[] = {0.02, 0.1, 0.3}, layouts[] = {0.004, 0.012};
+  for (size_t n = 0; n < AIT_COUNT(noises) * AIT_COUNT(layouts); ++n) {
+    double noise = noises[n / AIT_COUNT(layouts)], layout = layouts[n % AIT_COUNT(layouts)];
     int disagree = 0;
     for (int s = 0; s < 100; ++s) {
       for (int k = 0; k < 2; ++k) {
-        world w = world_of(9000 + 2 * (uint64_t)s + (uint64_t)k, noises[n], 0.004);
+        world w = world_of(9000 + 2 * (uint64_t)s + (uint64_t)k, noise, layout);
         memcpy(w.seconds, seconds, sizeof seconds);
         hold(&w, 4, k ? &two : &one);
       }
       disagree += one.winner != two.winner && !one.tie[two.winner] && !two.tie[one.winner];
     }
-    if (disagree > 1) fail_msg("noise %g: %d of 100 pairs disagree", noises[n], disagree);
+    if (disagree) fail_msg("noise %g, builds %g apart: %d of 100 pairs disagree", noise, layout, disagree);
   }
 }
 

@@ -82,7 +82,7 @@ static ait_status hungry(void *instance, const ait_run_context *context) {
   return honest(instance, context);
 }
 /* As a guest in another process: most of the time of a call is the way there and back. */
-enum { FAR_US = 20000 };
+enum { FAR_US = 5000 };
 static double far_seconds;
 static double far_transport(const void *instance) {
   AIT_UNUSED(instance);
@@ -242,7 +242,7 @@ static void the_way_to_a_guest_does_not_count(void **state) {
   for (uint32_t i = 0; i < c.result.sample_count; ++i) assert_true(c.result.samples[i] > 0);
   assert_true(ait_stats_of(c.result.samples, c.result.sample_count).median < 0.5e-6 * FAR_US);
   pt_ok(ait_contest_run(&b.x, both, 2, 0.05, &contest), "contest");
-  assert_false(contest.failed);
+  if (contest.failed) fail_msg("%s", contest.reason);
   assert_true(ait_stats_of(&contest.times[AIT_CONTEST_ROUNDS], contest.rounds).median < 0.5e-6 * FAR_US);
   bench_close(&b);
 }
@@ -324,6 +324,7 @@ static void tuning_survives_them_all(void **state) {
   options.threads = 1;
   options.budget_seconds = 30;
   options.regions = "whole";
+  options.strategy = "min-latency"; /* a search for batch sizes would meet the late one's second session before the contest does */
   options.trial_seconds = 1;
   options.rtol = options.atol = 1e-4;
   options.record_path = record;
@@ -342,12 +343,11 @@ static void tuning_survives_them_all(void **state) {
       assert_non_null(strstr(text_of(c, "reason"), wanted[i].reason));
     }
     struct json_object *c = candidate_named(report, "t-late");
+    assert_string_equal(text_of(c, "outcome"), "crashed");
     const char *reason = text_of(c, "reason"); /* its second session is in a later measurement or in the contest */
-    bool in_time = strstr(reason, "in the final contest") || strstr(reason, "when measured again");
-    /* Who comes that far is a matter of speed, which sanitizers change. */
-    if (!SANITIZED && (!in_time || strcmp(text_of(c, "outcome"), "crashed") != 0)) fail_msg("%s", reason);
+    if (!strstr(reason, "in the final contest") && !strstr(reason, "when measured again")) fail_msg("%s", reason);
     const char *winner = text_of(report, "winner");
-    assert_true(!strcmp(winner, "t-honest threads=1") || !strcmp(winner, "eager threads=1") || (SANITIZED && !in_time));
+    assert_true(!strcmp(winner, "t-honest threads=1") || !strcmp(winner, "eager threads=1"));
     assert_int_equal(access(out, R_OK), 0);
     json_object_put(report);
     ait_string_free(text);

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Looked at more closely: the baseline, the fastest at the samples' sizes, and the fastest of each backend and number of threads that is
- * not hopeless there: other sizes may suit it better. */
+/* Looked at more closely: the baseline, the fastest at the samples' sizes, the fastest of each backend and number of threads that is
+ * not hopeless there, for other sizes may suit it better, and the defaults beside it. At most twice SHORTLIST. */
 enum { SHORTLIST = 6 };
 static const double hopeless = 4, barely = 1.5;
 
@@ -43,6 +43,16 @@ static int32_t next_fastest(const ait_tuner *t, bool family) {
   return next;
 }
 
+/* The defaults of a family whose fastest may win: an option that was ahead by chance in its trial must not win because they were not asked.
+ */
+static void add_defaults(ait_tuner *t, const ait_candidate *fastest, double most) {
+  ait_goal *g = &t->goal;
+  for (size_t i = 0; fastest->median < most && i < t->list.count; ++i) {
+    const ait_candidate *c = &t->list.items[i];
+    if (same_family(c, fastest) && !*c->options && !c->mix && c->median > 0 && place_of(g, i) < 0) g->who[g->count++] = (int32_t)i;
+  }
+}
+
 static void make_shortlist(ait_tuner *t) {
   ait_goal *g = &t->goal;
   int32_t fastest = next_fastest(t, false), next;
@@ -59,6 +69,7 @@ static void make_shortlist(ait_tuner *t) {
   }
   while (g->count < SHORTLIST && (next = next_fastest(t, true)) >= 0 && t->list.items[next].median < hopeless * best)
     g->who[g->count++] = next;
+  for (uint32_t k = 0, count = g->count; k < count; ++k) add_defaults(t, &t->list.items[g->who[k]], barely * best);
   while (g->count < SHORTLIST && (next = next_fastest(t, false)) >= 0 && t->list.items[next].median < barely * best)
     g->who[g->count++] = next;
 }
