@@ -2,9 +2,9 @@
 # What a tuner leaves behind when it is killed, when four work on one record, and what it believes of a record.
 #   trust_test.sh AIT DATA PLUGIN     KILLS=100: so many kills (default 10)
 set -u
-ait=$1
-digits=$2/models/digits/digits.pt2
-plugin=$3
+ait=$(realpath "$1") || exit 1
+digits=$(realpath "$2/models/digits/digits.pt2") || exit 1
+plugin=$(realpath "$3") || exit 1
 kills=${KILLS:-10}
 work=$(mktemp -d "${TMPDIR:-/tmp}/ait-cli-trust.XXXXXX") || exit 1
 cd "$work" || exit 1
