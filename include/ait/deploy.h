@@ -27,6 +27,8 @@ typedef struct ait_deploy_options {
   void (*note)(void *ctx, const char *line); /* progress and findings; NULL: not wanted */
   void *note_ctx;
   int64_t max_source; /* longest input of an encoder; 0: what the model says */
+  const char *draft;  /* a smaller model with the same tokens, for speculation: an .ait of ait_deploy, or a source, which is deployed with
+                       * these options; the file holds a copy. NULL: none */
 } ait_deploy_options;
 AIT_API void ait_deploy_options_init(ait_deploy_options *options);
 
@@ -34,7 +36,7 @@ AIT_API void ait_deploy_options_init(ait_deploy_options *options);
  * length, vocabulary]. *out_json (ait_string_free): what was matched, the proof, sizes, and with eval_text the perplexity in float32 and
  * in the precision that was chosen (docs/json.md); the file keeps them. Errors: unsupported names the module, the pattern and the nearest
  * match; those of reading the model; mismatch when the cached graph does not give the original's logits; invalid-argument when eval_text is
- * given for a source without tokenizer.json. */
+ * given for a source without tokenizer.json, or when the draft model has other tokens. */
 AIT_API AIT_MUST_USE ait_status ait_deploy(const char *source, const char *out_path, const ait_deploy_options *options, char **out_json);
 
 #ifdef __cplusplus

@@ -39,6 +39,8 @@ AIT_API ait_llm *ait_llm_retain(ait_llm *llm);
 AIT_API ait_llm_info ait_llm_describe(const ait_llm *llm);
 /* Does an input fit the encoder: dtype, shape, ids? A first dimension of 1 more is taken as a batch. Errors: invalid-argument, limit. */
 AIT_API AIT_MUST_USE ait_status ait_llm_check_source(const ait_llm *llm, const ait_tensor *source);
+/* The smaller model that the file brings for speculation (ait deploy --draft); NULL: none. Lives as long as the model. */
+AIT_API ait_llm *ait_llm_draft(const ait_llm *llm);
 /* NULL when the file has none. Lives as long as the model. */
 AIT_API const ait_tokenizer *ait_llm_tokenizer(const ait_llm *llm);
 /* From the file's chat_template.jinja or tokenizer_config.json; destroyed by the caller. Errors: not-found. */
@@ -131,7 +133,7 @@ typedef struct ait_engine_options {
   bool no_overlap; /* scheduling and text wait for the kernels; else they go on beside them when several sequences run */
   ait_speculation speculation;
   int32_t draft_tokens; /* proposed per step; 0: 4 */
-  ait_llm *draft;       /* AIT_SPECULATE_DRAFT: a smaller model with the same tokens; retained */
+  ait_llm *draft;       /* AIT_SPECULATE_DRAFT: a smaller model with the same tokens, retained; NULL: the one that the file brings */
 } ait_engine_options;
 AIT_API void ait_engine_options_init(ait_engine_options *options);
 

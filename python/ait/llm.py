@@ -126,8 +126,8 @@ class Engine:
 
     threads: that compute, 0: as tuned. max_sequences: answers that are worked on at once (16). max_seq: longest sequence, 0: the model's.
     cache_bytes: of all caches; 0: for max_sequences of 1024 tokens each. step_tokens: of one step (512). prefix_reuse: keep the caches of texts
-    that several prompts begin with. speculate: "ngram" or, with draft=, a smaller model with the same tokens, "draft". warm: run every size of
-    step now, so that no later step allocates.
+    that several prompts begin with. speculate: "ngram", "draft" (draft=, a smaller model with the same tokens, or the one that the file was
+    deployed with; used where there is one), or "none". warm: run every size of step now, so that no later step allocates.
     """
 
     def __init__(self, model: LanguageModel | Path, *, threads: int = 0, max_sequences: int = 0, max_seq: int = 0, cache_bytes: int = 0,
@@ -349,24 +349,26 @@ def load(path: Path, **options: Any) -> LanguageModel:
 
 def deploy(source: Any, out: Path, *, tokenizer: Any = None, quantize: str | None = None, kv_dtype: str | None = None, max_seq: int = 0,
            page_size: int = 0, embedding: str | None = None, head: str | None = None, group: int = 0, allow_unmatched: bool = False,
-           skip_proof: bool = False, eval_text: str | None = None, progress: typing.Callable[[str], object] | None = None,
+           skip_proof: bool = False, eval_text: str | None = None, draft: Path | None = None, progress: typing.Callable[[str], object] | None = None,
            **options: Any) -> dict[str, Any]:
     """`ait deploy`: a language model into an artifact with caches. Returns what was matched, the proof and the sizes (docs/json.md).
 
     source: a folder of Hugging Face (exported with torch and transformers here, unless `python -m ait.export_lm` has done so), such a folder's
     model as a transformers object, with tokenizer= beside it, or a .pt2 of token ids to logits. quantize: weights of layers as "bf16", "int8" or
-    "int4". kv_dtype: "float32", "bfloat16", "int8". eval_text: its perplexity is measured before and after.
+    "int4". kv_dtype: "float32", "bfloat16", "int8". eval_text: its perplexity is measured before and after. draft: a smaller model with the same
+    tokens, as a folder or a deployed file, that the file will bring for speculation.
     Unsupported names the module that does not match."""
     import tempfile
 
     if not hasattr(_core, "deploy"):
         raise _core.Unsupported("the run-only package deploys no models\n  hint: use the package ait")
     given = {"quantize": quantize, "kv_dtype": kv_dtype, "max_seq": max_seq, "page_size": page_size, "embedding": embedding, "head": head,
-             "group": group, "allow_unmatched": allow_unmatched, "skip_proof": skip_proof, "eval_text": eval_text, "note": progress, **options}
+             "group": group, "allow_unmatched": allow_unmatched, "skip_proof": skip_proof, "eval_text": eval_text, "draft": draft, "note": progress,
+             **options}
     with tempfile.TemporaryDirectory(prefix="ait-") as work:
         if isinstance(source, (str, os.PathLike)):
             folder = os.fspath(source)
-            if os.path.exists(os.path.join(folder, "config.json")) and not os.path.exists(os.path.join(folder, "ait.json")):
+            if _is_checkpoint(folder):
                 folder = _exported(folder, os.path.join(work, "exported"))
         else:
             folder = os.path.join(work, "model")
@@ -374,7 +376,14 @@ def deploy(source: Any, out: Path, *, tokenizer: Any = None, quantize: str | Non
             if tokenizer is not None:
                 tokenizer.save_pretrained(folder)
             folder = _exported(folder, folder)
+        if draft is not None and _is_checkpoint(os.fspath(draft)):
+            given["draft"] = _exported(os.fspath(draft), os.path.join(work, "draft"))
         return typing.cast("dict[str, Any]", json.loads(_core.deploy(folder, out, **given)))
+
+
+def _is_checkpoint(folder: str) -> bool:
+    """A folder of Hugging Face that `python -m ait.export_lm` has not seen yet."""
+    return os.path.exists(os.path.join(folder, "config.json")) and not os.path.exists(os.path.join(folder, "ait.json"))
 
 
 def _exported(folder: str, out: str) -> str:

@@ -342,8 +342,8 @@ static int take_int32(PyObject *rest, const char *name, int64_t most, int32_t *o
   return 0;
 }
 
-/* draft: borrowed from rest until the engine holds it. */
-static int engine_options_from(PyObject *rest, PyObject *held, ait_engine_options *o, PyObject **draft) {
+/* brings: the model's file holds a draft model. draft: borrowed from rest until the engine holds it. */
+static int engine_options_from(PyObject *rest, PyObject *held, bool brings, ait_engine_options *o, PyObject **draft) {
   const char *speculate = NULL;
   bool reuse = true, overlap = true;
   int64_t bytes = 0;
@@ -363,12 +363,13 @@ static int engine_options_from(PyObject *rest, PyObject *held, ait_engine_option
   o->no_prefix_reuse = !reuse;
   o->no_overlap = !overlap;
   o->draft = *draft ? llm_of(*draft)->llm : NULL;
-  if (!speculate) speculate = *draft ? "draft" : "none";
+  if (!speculate) speculate = *draft || brings ? "draft" : "none";
   if (strcmp(speculate, "ngram") == 0) o->speculation = AIT_SPECULATE_NGRAM;
   else if (strcmp(speculate, "draft") == 0) o->speculation = AIT_SPECULATE_DRAFT;
   else if (strcmp(speculate, "none") != 0)
     return PyErr_Format(PyExc_ValueError, "speculate is '%s'; it can be 'ngram', 'draft' or 'none'", speculate), -1;
-  if (o->speculation == AIT_SPECULATE_DRAFT && !*draft) return PyErr_SetString(PyExc_ValueError, "speculate='draft' needs draft="), -1;
+  if (o->speculation == AIT_SPECULATE_DRAFT && !*draft && !brings)
+    return PyErr_SetString(PyExc_ValueError, "speculate='draft' needs draft=, or a file that was deployed with a draft model"), -1;
   return 0;
 }
 
@@ -376,7 +377,8 @@ static PyObject *engine_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
   PyObject *llm, *draft = NULL, *self = NULL, *rest = kwargs ? PyDict_Copy(kwargs) : PyDict_New(), *held = PyList_New(0);
   ait_engine_options options;
   ait_engine *engine = NULL;
-  if (rest && held && PyArg_ParseTuple(args, "O!:Engine", llm_type, &llm) && engine_options_from(rest, held, &options, &draft) == 0) {
+  if (rest && held && PyArg_ParseTuple(args, "O!:Engine", llm_type, &llm) &&
+      engine_options_from(rest, held, ait_llm_draft(llm_of(llm)->llm) != NULL, &options, &draft) == 0) {
     ait_status status;
     Py_BEGIN_ALLOW_THREADS;
     status = ait_engine_create(llm_of(llm)->llm, &options, &engine);
@@ -623,7 +625,6 @@ static void pass_note(void *ctx, const char *line) {
 
 static int deploy_options_from(PyObject *rest, PyObject *held, ait_deploy_options *o, noting *n) {
   PyObject *note = PyDict_GetItemString(rest, "note");
-  const char *weights = NULL;
   ait_deploy_options_init(o);
   if (note && note != Py_None) {
     if (PyList_Append(held, note)) return -1;
@@ -632,10 +633,15 @@ static int deploy_options_from(PyObject *rest, PyObject *held, ait_deploy_option
     o->note_ctx = n;
   }
   if (note && PyDict_DelItemString(rest, "note")) return -1;
-  PyObject *path = PyDict_GetItemString(rest, "weights");
-  if (path && path != Py_None && core_path_text(path, held, &weights)) return -1;
-  if (path && PyDict_DelItemString(rest, "weights")) return -1;
-  o->weights = weights;
+  const struct {
+    const char *key;
+    const char **to;
+  } paths[] = {{"weights", &o->weights}, {"draft", &o->draft}};
+  for (int i = 0; i < 2; ++i) {
+    PyObject *path = PyDict_GetItemString(rest, paths[i].key);
+    if (path && path != Py_None && core_path_text(path, held, paths[i].to)) return -1;
+    if (path && PyDict_DelItemString(rest, paths[i].key)) return -1;
+  }
   if (core_take_text(rest, "quantize", held, &o->quantize) || core_take_text(rest, "kv_dtype", held, &o->kv_dtype) ||
       core_take_text(rest, "embedding", held, &o->embedding) || core_take_text(rest, "head", held, &o->head) ||
       core_take_text(rest, "backend", held, &o->backend) || core_take_text(rest, "eval_text", held, &o->eval_text) ||

@@ -74,6 +74,7 @@ ait_status ait_region_interface(ait_allocator a, const ait_region *region, ait_r
 #define AIT_ENTRY_MANIFEST "manifest.json"
 #define AIT_ENTRY_GRAPH "graph.bin"
 #define AIT_ENTRY_WEIGHTS "weights.json"
+#define AIT_ENTRY_DRAFT "draft.ait" /* a whole file: the smaller model that proposes tokens for this one */
 #define AIT_ENTRY_SIGNATURE "SIGNATURE"
 #define AIT_ENTRY_SUMS "CHECKSUMS"
 #define AIT_ENTRY_SHA256 "SHA256SUMS"
@@ -125,6 +126,10 @@ typedef struct ait_artifact_open_options {
  * 'x.ait': …" and name the entry: invalid-model (damaged, or no signature where one is required), unavailable (signed by an unknown key
  * where a trusted one is required), incompatible (newer), io, not-found, out-of-memory. */
 ait_status ait_artifact_open(ait_allocator a, const char *path, const ait_artifact_open_options *options, ait_artifact **out) AIT_MUST_USE;
+/* A whole .ait that is an entry of another; it keeps the outer mapping, not the outer artifact. Its own sums are checked as `options` say,
+ * the outer sum of the entry is not. Errors: not-found (no such entry), and those above. */
+ait_status ait_artifact_open_inside(const ait_artifact *outer, const char *entry, const ait_artifact_open_options *options,
+                                    ait_artifact **out) AIT_MUST_USE;
 ait_artifact *ait_artifact_retain(ait_artifact *artifact);
 void ait_artifact_release(ait_artifact *artifact);                  /* takes NULL */
 ait_signature ait_artifact_signature(const ait_artifact *artifact); /* texts live as long as the artifact */
@@ -139,7 +144,7 @@ ait_status ait_artifact_verify(const ait_artifact *artifact) AIT_MUST_USE;
 const void *ait_artifact_entry(const ait_artifact *artifact, const char *name, size_t *out_size);
 size_t ait_artifact_entry_count(const ait_artifact *artifact);
 const char *ait_artifact_entry_name(const ait_artifact *artifact, size_t index);
-bool ait_entry_is_bulk(const char *name); /* weights and blobs: aligned to pages, checked by the fast sum */
+bool ait_entry_is_bulk(const char *name); /* weights, blobs, a file within: aligned to pages, checked by the fast sum */
 /* From one file into another, as it is. sign.c */
 ait_status ait_artifact_copy_entry(ait_artifact_writer *w, const ait_artifact *from, const char *name) AIT_MUST_USE;
 const char *ait_artifact_manifest(const ait_artifact *artifact); /* NUL-terminated JSON */

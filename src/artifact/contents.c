@@ -76,7 +76,7 @@ static ait_status add_all(book *b) {
   AIT_GOTO(add_plans(b));
   for (size_t i = 0; i < b->content->extra_count; ++i) {
     const ait_artifact_extra *e = &b->content->extras[i];
-    AIT_GOTO(ait_artifact_add(b->writer, e->name, e->data, e->size, AIT_ZIP_ALIGN));
+    AIT_GOTO(ait_artifact_add(b->writer, e->name, e->data, e->size, ait_entry_is_bulk(e->name) ? AIT_ZIP_BULK_ALIGN : AIT_ZIP_ALIGN));
   }
   if (b->content->signer) AIT_GOTO(ait_artifact_add_signature(b->writer, b->content->signer));
   AIT_GOTO(ait_artifact_finish(b->writer));

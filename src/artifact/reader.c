@@ -13,6 +13,7 @@ struct ait_artifact {
   atomic_uint references;
   ait_arena arena;
   ait_file_map *map;
+  size_t begin, size; /* of this file in the mapping: the whole, or an entry of another file */
   ait_zip_entry *entries;
   size_t entry_count;
   ait_map names;         /* entry name -> index + 1 */
@@ -25,7 +26,9 @@ struct ait_artifact {
 };
 
 /* ---- entries -----------------------------------------------------------------------------------------------------------------------*/
-static const uint8_t *entry_data(const ait_artifact *f, const ait_zip_entry *e) { return ait_file_map_data(f->map) + e->data_offset; }
+static const uint8_t *entry_data(const ait_artifact *f, const ait_zip_entry *e) {
+  return ait_file_map_data(f->map) + f->begin + e->data_offset;
+}
 
 static const ait_zip_entry *find(const ait_artifact *f, const char *name) {
   void *found;
@@ -58,7 +61,8 @@ static ait_status check_ending(const ait_artifact *f) {
 
 /* ---- checksums ---------------------------------------------------------------------------------------------------------------------*/
 bool ait_entry_is_bulk(const char *name) {
-  return ait_starts_with(name, "weights/") || (ait_starts_with(name, "targets/") && ait_ends_with(name, ".blob"));
+  return ait_starts_with(name, "weights/") || (ait_starts_with(name, "targets/") && ait_ends_with(name, ".blob")) ||
+         strcmp(name, AIT_ENTRY_DRAFT) == 0;
 }
 
 static bool is_bulk(const ait_zip_entry *e) { return ait_entry_is_bulk(e->name); }
@@ -106,7 +110,7 @@ static void sum_piece(void *ctx, int32_t index) {
   const ait_zip_entry *e = &b->file->entries[b->pieces[index].entry];
   size_t begin = b->pieces[index].chunk * AIT_SUM_CHUNK, left = (size_t)e->size - begin;
   size_t size = left < AIT_SUM_CHUNK ? left : AIT_SUM_CHUNK;
-  ait_file_map_prefetch(b->file->map, (size_t)e->data_offset + begin, size);
+  ait_file_map_prefetch(b->file->map, b->file->begin + (size_t)e->data_offset + begin, size);
   b->sums[index] = ait_sum_chunk(entry_data(b->file, e), (size_t)e->size, b->pieces[index].chunk);
   /* Most of it is not needed: weights that a plan has packed, blobs for other machines. All pages go back; those that are read come again.
    */
@@ -349,7 +353,7 @@ static ait_status read_contents(ait_artifact *f) {
 }
 
 static ait_status open_map(ait_artifact *f, const ait_artifact_open_options *options) {
-  AIT_TRY(ait_zip_parse(&f->arena, ait_file_map_data(f->map), ait_file_map_size(f->map), &f->entries, &f->entry_count));
+  AIT_TRY(ait_zip_parse(&f->arena, ait_file_map_data(f->map) + f->begin, f->size, &f->entries, &f->entry_count));
   AIT_TRY(index_entries(f));
   f->checked = AIT_ARENA_ARRAY(&f->arena, _Atomic bool, f->entry_count);
   if (!f->checked) return AIT_OOM();
@@ -364,17 +368,41 @@ static ait_status open_map(ait_artifact *f, const ait_artifact_open_options *opt
   return read_contents(f);
 }
 
-ait_status ait_artifact_open(ait_allocator a, const char *path, const ait_artifact_open_options *options, ait_artifact **out) {
-  static const ait_artifact_open_options defaults;
-  *out = NULL;
+static ait_artifact *new_artifact(ait_allocator a) {
   ait_artifact *f = ait_alloc_zero(a, sizeof *f, _Alignof(ait_artifact));
-  if (!f) return AIT_OOM();
+  if (!f) return NULL;
   f->allocator = a;
   atomic_init(&f->references, 1);
   ait_arena_init(&f->arena, a);
   ait_map_init(&f->names, a);
+  return f;
+}
+
+static const ait_artifact_open_options defaults;
+
+ait_status ait_artifact_open(ait_allocator a, const char *path, const ait_artifact_open_options *options, ait_artifact **out) {
+  *out = NULL;
+  ait_artifact *f = new_artifact(a);
+  if (!f) return AIT_OOM();
   ait_status status = ait_file_map_open(a, path, &f->map);
+  if (!status) f->size = ait_file_map_size(f->map);
   if (!status) status = ait_error_context(open_map(f, options ? options : &defaults), "cannot load '%s'", path);
+  if (status) ait_artifact_release(f);
+  else *out = f;
+  return status;
+}
+
+ait_status ait_artifact_open_inside(const ait_artifact *outer, const char *entry, const ait_artifact_open_options *options,
+                                    ait_artifact **out) {
+  *out = NULL;
+  const ait_zip_entry *e = find(outer, entry);
+  if (!e) return ait_error(AIT_CODE_NOT_FOUND, "there is no entry '%s'", entry);
+  ait_artifact *f = new_artifact(outer->allocator);
+  if (!f) return AIT_OOM();
+  f->map = ait_file_map_retain(outer->map);
+  f->begin = outer->begin + (size_t)e->data_offset;
+  f->size = (size_t)e->size;
+  ait_status status = ait_error_context(open_map(f, options ? options : &defaults), "entry '%s'", entry);
   if (status) ait_artifact_release(f);
   else *out = f;
   return status;

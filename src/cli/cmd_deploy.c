@@ -36,6 +36,9 @@ void cli_print_deploy(struct json_object *o) {
   snprintf(text, sizeof text, "weights %.16s (group %.0f), embedding %.16s, head %.16s, caches %.16s", cli_member(p, "quantize"),
            cli_member_number(p, "group"), cli_member(p, "embedding"), cli_member(p, "head"), cli_member(p, "kv_dtype"));
   cli_table_row(&table, "precision", text);
+  double draft = cli_member_number(cli_member_object(o, "draft"), "bytes");
+  snprintf(text, sizeof text, "a model of %.4g MB in the file", 1e-6 * draft);
+  if (draft > 0) cli_table_row(&table, "draft", text);
   put_check(&table, "proof", "from the original's logits", cli_member_object(o, "proof"));
   put_check(&table, "", "with fewer bits", cli_member_object(o, "reduced"));
   put_perplexity(&table, cli_member_object(o, "perplexity"));
@@ -87,6 +90,7 @@ int cli_cmd_deploy(const cli_args *args) {
   options.head = cli_option(args, "head");
   options.kv_dtype = cli_option(args, "kv-dtype");
   options.weights = cli_option(args, "weights");
+  options.draft = cli_option(args, "draft");
   options.allow_unmatched = cli_flag(args, "allow-unmatched");
   options.skip_proof = cli_flag(args, "no-proof");
   if (!cli_flag(args, "quiet")) options.note = show;

@@ -273,6 +273,8 @@ int cli_cmd_generate(const cli_args *args) {
   if (status == AIT_OK && cli_option(args, "draft")) status = ait_llm_load(cli_option(args, "draft"), &load.options, &draft);
   cli_load_close(&load);
   options.draft = draft;
+  bool drafts = !cli_option(args, "speculate") && llm && ait_llm_draft(llm); /* that is what it was deployed with */
+  if (drafts) options.speculation = AIT_SPECULATE_DRAFT;
   if (status == AIT_OK) {
     run.has_tokenizer = ait_llm_tokenizer(llm) != NULL;
     run.encoder = ait_llm_describe(llm).encoder;

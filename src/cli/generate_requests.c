@@ -40,7 +40,6 @@ int gen_engine_options(const cli_args *args, ait_engine_options *out) {
   out->no_overlap = cli_flag(args, "no-overlap");
   if (speculate && strcmp(speculate, "ngram") && strcmp(speculate, "draft") && strcmp(speculate, "none"))
     return cli_usage("--speculate is '%s'; it can be ngram, draft or none", speculate);
-  if (speculate && !strcmp(speculate, "draft") && !cli_option(args, "draft")) return cli_usage("--speculate draft needs --draft DRAFT.ait");
   bool drafts = speculate ? !strcmp(speculate, "draft") : cli_option(args, "draft") != NULL;
   out->speculation = drafts ? AIT_SPECULATE_DRAFT : speculate && !strcmp(speculate, "ngram") ? AIT_SPECULATE_NGRAM : AIT_SPECULATE_NONE;
   return CLI_DONE;

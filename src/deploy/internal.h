@@ -158,6 +158,7 @@ typedef struct dep_sealing {
   ait_weight_store *weights; /* those that the graphs read */
   const char *section_name;  /* "llm.json" */
   const char *deploy_json;   /* into the manifest under "deploy"; NULL: nothing */
+  ait_file_map *draft;       /* a file that becomes an entry, owned; NULL: none */
   ait_text section, second;  /* its text, written by the caller; the second graph, encoded */
 } dep_sealing;
 void dep_sealing_init(dep_sealing *s, dep_work *w, const char *section_name);
@@ -166,6 +167,9 @@ ait_status dep_sealing_plan(dep_sealing *s) AIT_MUST_USE;                   /* f
 ait_status dep_sealing_model(dep_sealing *s, ait_model **out) AIT_MUST_USE; /* reads from s as long as it lives */
 ait_status dep_sealing_write(dep_sealing *s, const dep_source *source, const char *path) AIT_MUST_USE;
 ait_status dep_sealing_report(const dep_sealing *s, char **out) AIT_MUST_USE; /* the section, for ait_string_free */
+
+/* draft.c: the file of options->draft, which fits a model of so many tokens; *out NULL: none is wanted. */
+ait_status dep_draft_open(dep_work *w, const char *out_path, int64_t vocab, ait_file_map **out) AIT_MUST_USE;
 
 /* embed.c: an encoder of texts as it is. */
 ait_status dep_deploy_embed(dep_work *w, dep_source *source, const char *path, char **out_json) AIT_MUST_USE;

@@ -68,6 +68,7 @@ static void drop_plans(dep_sealing *s) {
 
 void dep_sealing_deinit(dep_sealing *s) {
   drop_plans(s);
+  if (s->draft) ait_file_map_release(s->draft);
   ait_text_deinit(&s->section);
   ait_text_deinit(&s->second);
 }
@@ -124,7 +125,7 @@ ait_status dep_sealing_model(dep_sealing *s, ait_model **out) {
 
 /* ---- the file -------------------------------------------------------------------------------------------------------------------------*/
 ait_status dep_sealing_write(dep_sealing *s, const dep_source *source, const char *path) {
-  ait_artifact_extra extras[12] = {{s->section_name, s->section.data, s->section.length}};
+  ait_artifact_extra extras[13] = {{s->section_name, s->section.data, s->section.length}};
   size_t count = 1;
   for (uint32_t i = 0; i < source->file_count; ++i)
     extras[count++] = (ait_artifact_extra){source->files[i].name, source->files[i].text, source->files[i].size};
@@ -133,6 +134,7 @@ ait_status dep_sealing_write(dep_sealing *s, const dep_source *source, const cha
     e->name = k ? AIT_LM_SECOND_BLOB : AIT_LM_SECOND_GRAPH;
     e->data = find_entry(s, e->name, &e->size);
   }
+  if (s->draft) extras[count++] = (ait_artifact_extra){AIT_ENTRY_DRAFT, ait_file_map_data(s->draft), ait_file_map_size(s->draft)};
   ait_artifact_content content = {.portable = s->parts[0].region,
                                   .weights = s->weights,
                                   .plans = &s->parts[0].plan,

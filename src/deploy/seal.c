@@ -94,6 +94,7 @@ static void put_evidence(const seal *s, ait_text *t) {
   ait_text_printf(t, ",\"precision\":{\"group\":%lld", (long long)(o->group ? o->group : 32));
   for (size_t i = 0; i < AIT_COUNT(words); ++i) ait_text_printf(t, ",\"%s\":\"%s\"", words[i].key, words[i].value);
   ait_text_printf(t, "}");
+  if (s->files.draft) ait_text_printf(t, ",\"draft\":{\"bytes\":%zu}", ait_file_map_size(s->files.draft));
   if (s->checked) put_check(t, "proof", &s->check);
   if (s->checked && s->is_reduced) put_check(t, "reduced", &s->reduced);
   if (s->before.tokens == 0) return;
@@ -181,6 +182,7 @@ static ait_status run(seal *s, const ait_graph *original, const char *path, char
   const ait_graph *g = s->w->g;
   const ait_value_info *logits = &g->values[g->outputs[0].arg.as.value];
   if (!ait_dim_is_const(g, logits->shape[1], &s->vocab)) return ait_error(AIT_CODE_UNSUPPORTED, "the vocabulary's size is not fixed");
+  AIT_TRY(dep_draft_open(s->w, path, s->vocab, &s->files.draft));
   bool evaluates = s->w->options->eval_text != NULL, first = original || evaluates;
   if (first) AIT_TRY(make_plan(s));
   if (original) AIT_TRY(prove(s, original));

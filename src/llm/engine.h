@@ -149,6 +149,8 @@ ait_status lm_take_results(ait_engine *e) AIT_MUST_USE; /* after the run: draws,
 ait_status lm_tell(ait_engine *e) AIT_MUST_USE;         /* text and events of what was drawn in the step before */
 void lm_tell_end(ait_engine *e, lm_request *request, uint32_t choice, ait_finish finish, const char *error); /* of one that never ran */
 /* speculate.c */
+/* May the first draft for a model of so many tokens? Errors: unsupported, invalid-argument. */
+ait_status lm_draft_fits(const ait_lm_info *draft, int64_t vocab) AIT_MUST_USE;
 ait_status lm_draft_create(ait_engine *e) AIT_MUST_USE;
 void lm_draft_destroy(ait_engine *e);
 ait_status lm_propose(ait_engine *e) AIT_MUST_USE; /* drafts for the lanes that decode */

@@ -1,5 +1,6 @@
 /* A deployed file as one thing, and the engine on it. */
 #include "llm/engine.h"
+#include "runtime/runtime.h"
 #include <stdatomic.h>
 
 struct ait_llm {
@@ -8,23 +9,43 @@ struct ait_llm {
   ait_model *model;
   ait_lm *lm;
   ait_tokenizer *tokenizer; /* NULL: the file has none */
+  ait_llm *draft;           /* that the file brings; NULL: none */
 };
+
+/* From the model on, which is taken in any case. */
+static ait_status make(ait_allocator a, ait_model *model, ait_llm **out) {
+  ait_llm *l = ait_alloc_zero(a, sizeof *l, _Alignof(ait_llm));
+  if (!l) return ait_model_release(model), AIT_OOM();
+  l->allocator = a;
+  l->model = model;
+  atomic_init(&l->refs, 1);
+  ait_status status = ait_lm_create(a, l->model, &l->lm);
+  size_t size = 0;
+  const char *json = status == AIT_OK ? ait_lm_entry(l->lm, "tokenizer.json", &size) : NULL;
+  if (json) status = ait_tokenizer_parse(a, json, size, &l->tokenizer);
+  if (status != AIT_OK) return ait_llm_release(l), status;
+  *out = l;
+  return AIT_OK;
+}
+
+static ait_status load_draft(ait_llm *l, const ait_load_options *options) {
+  ait_model *model;
+  if (!ait_lm_entry(l->lm, AIT_ENTRY_DRAFT, NULL)) return AIT_OK;
+  AIT_TRY(ait_model_load_inside(l->model, AIT_ENTRY_DRAFT, options, &model));
+  return ait_error_context(make(l->allocator, model, &l->draft), "entry '" AIT_ENTRY_DRAFT "'");
+}
 
 ait_status ait_llm_load(const char *path, const ait_load_options *options, ait_llm **out) {
   ait_load_options known;
   ait_load_options_init(&known);
   if (options) memcpy(&known, options, options->struct_size < sizeof known ? options->struct_size : sizeof known);
   known.check_when_read = true;
-  ait_allocator a = known.allocator;
-  ait_llm *l = ait_alloc_zero(a, sizeof *l, _Alignof(ait_llm));
-  if (!l) return AIT_OOM();
-  l->allocator = a;
-  atomic_init(&l->refs, 1);
-  ait_status status = ait_model_load(path, &known, &l->model);
-  if (status == AIT_OK) status = ait_lm_create(a, l->model, &l->lm);
-  size_t size = 0;
-  const char *json = status == AIT_OK ? ait_lm_entry(l->lm, "tokenizer.json", &size) : NULL;
-  if (json) status = ait_tokenizer_parse(a, json, size, &l->tokenizer);
+  ait_model *model;
+  ait_llm *l = NULL;
+  *out = NULL;
+  AIT_TRY(ait_model_load(path, &known, &model));
+  ait_status status = make(known.allocator, model, &l);
+  if (status == AIT_OK) status = ait_error_context(load_draft(l, &known), "cannot load '%s'", path);
   if (status != AIT_OK) return ait_llm_release(l), status;
   *out = l;
   return AIT_OK;
@@ -39,6 +60,7 @@ ait_llm *ait_llm_retain(ait_llm *l) {
 
 void ait_llm_release(ait_llm *l) {
   if (!l || atomic_fetch_sub(&l->refs, 1) > 1) return;
+  ait_llm_release(l->draft);
   ait_tokenizer_destroy(l->tokenizer);
   ait_lm_destroy(l->lm);
   ait_model_release(l->model);
@@ -61,6 +83,7 @@ ait_llm_info ait_llm_describe(const ait_llm *l) {
 }
 
 ait_status ait_llm_check_source(const ait_llm *l, const ait_tensor *source) { return ait_lm_check_source(l->lm, source); }
+ait_llm *ait_llm_draft(const ait_llm *l) { return l->draft; }
 const ait_tokenizer *ait_llm_tokenizer(const ait_llm *l) { return l->tokenizer; }
 const char *ait_llm_entry(const ait_llm *l, const char *name, size_t *out_size) { return ait_lm_entry(l->lm, name, out_size); }
 
@@ -119,10 +142,10 @@ ait_status ait_engine_create(ait_llm *llm, const ait_engine_options *options, ai
   e->tokenizer = llm->tokenizer;
   e->model = (lm_model){.info = ait_lm_describe(llm->lm), .run = run_context, .copy = copy_context, .encode = encode_context};
   if (e->options.speculation == AIT_SPECULATE_DRAFT) {
-    if (e->model.info->has_source || (e->options.draft && ait_lm_describe(e->options.draft->lm)->has_source))
-      return ait_engine_destroy(e), ait_error(AIT_CODE_UNSUPPORTED, "a draft model, or one that it drafts for, has an encoder");
-    if (!e->options.draft) return ait_engine_destroy(e), ait_error(AIT_CODE_INVALID_ARGUMENT, "no draft model was given");
-    e->draft_llm = ait_llm_retain(e->options.draft);
+    const ait_llm *draft = e->options.draft ? e->options.draft : llm->draft;
+    if (!draft) return ait_engine_destroy(e), ait_error(AIT_CODE_INVALID_ARGUMENT, "no draft model was given, and the file brings none");
+    if (e->model.info->has_source) return ait_engine_destroy(e), ait_error(AIT_CODE_UNSUPPORTED, "drafts for a model with an encoder");
+    e->draft_llm = ait_llm_retain(e->options.draft ? e->options.draft : llm->draft);
     e->draft.model = (lm_model){.info = ait_lm_describe(e->draft_llm->lm), .run = run_context, .copy = copy_context};
   }
   ait_status status = open_engine(e);

@@ -30,21 +30,25 @@ static void propose_from_text(const ait_engine *e, lm_lane *l) {
 }
 
 /* ---- from a smaller model ------------------------------------------------------------------------------------------------------------*/
+ait_status lm_draft_fits(const ait_lm_info *draft, int64_t vocab) {
+  if (draft->has_source) return ait_error(AIT_CODE_UNSUPPORTED, "a draft model with an encoder");
+  for (uint32_t g = 0; g < draft->group_count; ++g)
+    if (draft->groups[g].kind == AIT_LM_SLOTS || !draft->cached)
+      return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "a draft model with scans cannot take its proposals back"),
+                            "a draft model of attention layers only, or --speculate ngram");
+  if (draft->vocab == vocab) return AIT_OK;
+  return ait_error(AIT_CODE_INVALID_ARGUMENT, "the draft model has %lld tokens, the model %lld", (long long)draft->vocab, (long long)vocab);
+}
+
 ait_status lm_draft_create(ait_engine *e) {
   lm_draft *d = &e->draft;
   const ait_lm_info *info = d->model.info;
   size_t vocab = (size_t)info->vocab, lanes = (size_t)e->lane_count, k = (size_t)e->options.draft_tokens;
-  for (uint32_t g = 0; g < info->group_count; ++g)
-    if (info->groups[g].kind == AIT_LM_SLOTS || !info->cached)
-      return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "a draft model with scans cannot take its proposals back"),
-                            "a draft model of attention layers only, or --speculate ngram");
+  AIT_TRY(lm_draft_fits(info, e->model.info->vocab));
   if (info->switch_at > 0 && info->switch_at < e->max_len)
     return ait_error_hint(ait_error(AIT_CODE_UNSUPPORTED, "the draft model computes sequences of more than %lld tokens in another way",
                                     (long long)info->switch_at),
                           "--max-seq %lld, or --speculate ngram", (long long)info->switch_at);
-  if (info->vocab != e->model.info->vocab)
-    return ait_error(AIT_CODE_INVALID_ARGUMENT, "the draft model has %lld tokens, the model %lld", (long long)info->vocab,
-                     (long long)e->model.info->vocab);
   d->blocks = (int32_t)((e->max_len + info->page_size - 1) / info->page_size);
   d->max_tokens = e->options.max_tokens;
   d->pages = ait_alloc(e->allocator, lanes * (size_t)d->blocks * sizeof *d->pages, 16);

@@ -77,6 +77,7 @@ struct ait_model {
   void *owner;
   void (*owner_release)(void *owner);
   const void *(*entry)(void *owner, const char *name, size_t *out_size);
+  ait_status (*inside)(void *owner, const char *name, const ait_load_options *options, ait_model **out);
 };
 
 /* route.c: the plan's own steps, then those of its buckets. Errors: those of the plan's own steps; of a bucket's steps only what nothing

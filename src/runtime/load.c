@@ -23,6 +23,8 @@ static ait_status check_plans(const ait_artifact *artifact, const ait_load_optio
   return AIT_OK;
 }
 
+static ait_status load_inside(void *owner, const char *name, const ait_load_options *options, ait_model **out);
+
 static ait_status model_of(ait_artifact *artifact, const ait_load_options *options, ait_model **out) {
   bool when_read = checks_when_read(options);
   if (when_read) AIT_TRY(check_plans(artifact, options));
@@ -40,8 +42,18 @@ static ait_status model_of(ait_artifact *artifact, const ait_load_options *optio
       .owner = artifact,
       .owner_release = release_artifact,
       .entry = find_entry,
+      .inside = load_inside,
   };
   return ait_model_build(&parts, out);
+}
+
+static ait_status load_inside(void *owner, const char *name, const ait_load_options *options, ait_model **out) {
+  ait_artifact *artifact;
+  ait_artifact_open_options open = {.skip_bulk_checksum = options->skip_checksum || checks_when_read(options), .threads = options->threads};
+  AIT_TRY(ait_artifact_open_inside(owner, name, &open, &artifact));
+  ait_status status = model_of(artifact, options, out);
+  if (status) ait_artifact_release(artifact);
+  return ait_error_context(status, "entry '%s'", name);
 }
 
 ait_status ait_model_load(const char *path, const ait_load_options *options, ait_model **out) {

@@ -159,6 +159,7 @@ ait_status ait_model_build(const ait_model_parts *parts, ait_model **out) {
   m->weights = parts->weights;
   m->manifest = parts->manifest ? parts->manifest : "";
   m->entry = parts->entry;
+  m->inside = parts->inside;
   m->signature = parts->signature;
   m->code_allowed = parts->code_allowed;
   ait_status status = AIT_OK;
@@ -230,6 +231,11 @@ const char *ait_model_state_name(const ait_model *model, size_t index) {
 const char *ait_model_manifest(const ait_model *model) { return model->manifest; }
 const void *ait_model_entry(const ait_model *model, const char *name, size_t *out_size) {
   return model->entry ? model->entry(model->owner, name, out_size) : NULL;
+}
+ait_status ait_model_load_inside(const ait_model *model, const char *entry, const ait_load_options *options, ait_model **out) {
+  *out = NULL;
+  if (!model->inside) return ait_error(AIT_CODE_NOT_FOUND, "there is no entry '%s'", entry);
+  return model->inside(model->owner, entry, options, out);
 }
 size_t ait_model_plan_count(const ait_model *model) { return model->plan_count; }
 

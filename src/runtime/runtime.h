@@ -24,8 +24,14 @@ typedef struct ait_model_parts {
   void (*owner_release)(void *owner); /* may be NULL */
   /* What else the file holds, by entry name; NULL: nothing. */
   const void *(*entry)(void *owner, const char *name, size_t *out_size);
+  /* A model that is an entry of the file; NULL: there is none. */
+  ait_status (*inside)(void *owner, const char *name, const ait_load_options *options, ait_model **out);
 } ait_model_parts;
 ait_status ait_model_build(const ait_model_parts *parts, ait_model **out) AIT_MUST_USE;
+
+/* A whole .ait within the file that the model is of, by entry name. options: as for ait_model_load; keys and require_signature are not
+ * looked at, since the outer file's signature holds for it. Errors: not-found, and those of ait_model_load. */
+ait_status ait_model_load_inside(const ait_model *model, const char *entry, const ait_load_options *options, ait_model **out) AIT_MUST_USE;
 
 /* The same with at most one plan, which must run, and every CPU feature. The importer, the tuner and the tests make models this way. */
 ait_status ait_model_create(ait_allocator a, const ait_region *portable, ait_weights weights, const ait_plan *plan, void *owner,

@@ -98,25 +98,25 @@ static ait_status sealed_weights(const ait_weight_store *own, ait_weight_store *
   return status;
 }
 
-/* ---- samples: in the file only when they are asked for -----------------------------------------------------------------------------*/
-typedef struct samples {
+/* ---- entries that no plan reads: samples, only when they are asked for, and what the model's own file holds ------------------------*/
+typedef struct extras {
   ait_arena arena; /* names */
-  ait_artifact_extra *extras;
-  ait_text *texts;
-  size_t count, capacity;
-} samples;
+  ait_artifact_extra *items;
+  ait_text *texts; /* of the samples */
+  size_t count, text_count;
+} extras;
 
 /* As .npy: what is no tensor as an array of rank 0; texts are left out. */
-static ait_status put_sample(samples *s, size_t call, size_t input, const ait_value *v) {
+static ait_status put_sample(extras *s, size_t call, size_t input, const ait_value *v) {
   ait_tensor scalar = {0};
   const ait_tensor *t = &v->as.tensor;
   if (v->kind == AIT_VALUE_INT) scalar = ait_tensor_borrow((void *)(uintptr_t)&v->as.i, AIT_I64, 0, NULL), t = &scalar;
   else if (v->kind == AIT_VALUE_FLOAT) scalar = ait_tensor_borrow((void *)(uintptr_t)&v->as.f, AIT_F64, 0, NULL), t = &scalar;
   else if (v->kind == AIT_VALUE_BOOL) scalar = ait_tensor_borrow((void *)(uintptr_t)&v->as.b, AIT_BOOL, 0, NULL), t = &scalar;
   else if (v->kind != AIT_VALUE_TENSOR) return AIT_OK;
-  ait_text *text = &s->texts[s->count];
+  ait_text *text = &s->texts[s->text_count++];
   ait_text_init(text, ait_allocator_default());
-  ait_artifact_extra *e = &s->extras[s->count++];
+  ait_artifact_extra *e = &s->items[s->count++];
   e->name = ait_arena_printf(&s->arena, "samples/%zu/%zu.npy", call, input);
   if (!e->name) return AIT_OOM();
   AIT_TRY(ait_npy_format(ait_allocator_default(), t, text));
@@ -126,32 +126,36 @@ static ait_status put_sample(samples *s, size_t call, size_t input, const ait_va
   return AIT_OK;
 }
 
-static ait_status own_samples(const ait_tune_cases *cases, samples *s) {
-  for (size_t i = 0; i < cases->count; ++i) s->capacity += cases->items[i].measured ? cases->items[i].input_count : 0;
-  s->extras = AIT_ARENA_ARRAY(&s->arena, ait_artifact_extra, s->capacity);
-  s->texts = AIT_ARENA_ARRAY(&s->arena, ait_text, s->capacity);
-  if (!s->extras || !s->texts) return AIT_OOM();
-  for (size_t i = 0; i < cases->count && cases->items[i].measured; ++i) /* the user's own come first */
-    for (size_t k = 0; k < cases->items[i].input_count; ++k) AIT_TRY(put_sample(s, i, k, &cases->items[i].inputs[k]));
-  return AIT_OK;
+/* What the writer makes anew. */
+static bool is_made(const char *name) {
+  static const char *const names[] = {AIT_ENTRY_MANIFEST,  AIT_ENTRY_GRAPH, AIT_ENTRY_WEIGHTS,
+                                      AIT_ENTRY_SIGNATURE, AIT_ENTRY_SUMS,  AIT_ENTRY_SHA256};
+  for (size_t i = 0; i < AIT_COUNT(names); ++i)
+    if (!strcmp(name, names[i])) return true;
+  return ait_starts_with(name, "weights/") || ait_starts_with(name, "targets/");
 }
 
-/* What the file held before. */
-static ait_status kept_samples(const ait_artifact *base, samples *s) {
-  size_t n = ait_artifact_entry_count(base);
-  s->extras = AIT_ARENA_ARRAY(&s->arena, ait_artifact_extra, n);
-  if (!s->extras) return AIT_OOM();
-  for (size_t i = 0; i < n; ++i) {
-    ait_artifact_extra e = {.name = ait_artifact_entry_name(base, i)};
-    if (!ait_starts_with(e.name, "samples/")) continue;
-    e.data = ait_artifact_entry(base, e.name, &e.size);
-    s->extras[s->count++] = e;
+/* old: the file before, NULL: none; its samples stay unless there are new ones. */
+static ait_status gather_extras(const ait_trial_context *x, const ait_artifact *old, extras *s) {
+  const ait_tune_cases *cases = x->cases;
+  size_t own = 0, kept = old ? ait_artifact_entry_count(old) : 0;
+  for (size_t i = 0; i < cases->count; ++i) own += cases->items[i].measured ? cases->items[i].input_count : 0;
+  s->items = AIT_ARENA_ARRAY(&s->arena, ait_artifact_extra, own + kept);
+  s->texts = AIT_ARENA_ARRAY(&s->arena, ait_text, own);
+  if (!s->items || !s->texts) return AIT_OOM();
+  for (size_t i = 0; x->options->embed_samples && i < cases->count && cases->items[i].measured; ++i) /* the user's own come first */
+    for (size_t k = 0; k < cases->items[i].input_count; ++k) AIT_TRY(put_sample(s, i, k, &cases->items[i].inputs[k]));
+  for (size_t i = 0; i < kept; ++i) {
+    ait_artifact_extra e = {.name = ait_artifact_entry_name(old, i)};
+    if (is_made(e.name) || (x->options->embed_samples && ait_starts_with(e.name, "samples/"))) continue;
+    e.data = ait_artifact_entry(old, e.name, &e.size);
+    s->items[s->count++] = e;
   }
   return AIT_OK;
 }
 
-static void samples_deinit(samples *s) {
-  for (size_t i = 0; s->texts && i < s->count; ++i) ait_text_deinit(&s->texts[i]);
+static void extras_deinit(extras *s) {
+  for (size_t i = 0; i < s->text_count; ++i) ait_text_deinit(&s->texts[i]);
   ait_arena_deinit(&s->arena);
 }
 
@@ -192,11 +196,12 @@ static ait_status name_machine(ait_plan *plan) {
 }
 
 ait_status ait_seal(const ait_trial_context *x, const ait_candidates *list, const ait_shapes *shapes, const char *report,
-                    ait_artifact *base, const char *path) {
+                    ait_artifact *base, ait_artifact *source, const char *path) {
   ait_allocator a = ait_allocator_default();
+  ait_artifact *old = base ? base : source;
   ait_built built;
   ait_weight_store *weights = NULL;
-  samples s = {0};
+  extras s = {0};
   builds all = {0};
   AIT_TRY(ait_built_create(x, &list->items[shapes->members[0]], &built));
   listener l = {.from = ait_weight_store_provider(built.weights)};
@@ -210,20 +215,19 @@ ait_status ait_seal(const ait_trial_context *x, const ait_candidates *list, cons
   AIT_GOTO(add_buckets(x, list, shapes, &l, &all, &built.plan));
   AIT_GOTO(sealed_weights(base ? ait_artifact_weights(base) : x->raw->weights, all.weights, all.count, &l, &weights));
   AIT_GOTO(add_plans(&s.arena, base, &built.plan, report, &content));
-  if (x->options->embed_samples) AIT_GOTO(own_samples(x->cases, &s));
-  else if (base) AIT_GOTO(kept_samples(base, &s));
+  AIT_GOTO(gather_extras(x, old, &s));
   content.portable = base ? ait_artifact_region(base) : x->region;
   content.weights = weights;
   content.call_json = x->options->call_json;
-  if (base && !content.call_json) AIT_GOTO(ait_artifact_call(base, &content.call_json));
-  if (base) AIT_GOTO(ait_artifact_deploy(base, &content.deploy_json));
+  if (old && !content.call_json) AIT_GOTO(ait_artifact_call(old, &content.call_json));
+  if (old) AIT_GOTO(ait_artifact_deploy(old, &content.deploy_json));
   content.producer = base ? ait_artifact_producer(base) : x->raw->producer;
   content.model_name = base ? ait_artifact_model_name(base) : x->raw->name;
-  content.extras = s.extras;
+  content.extras = s.items;
   content.extra_count = s.count;
   AIT_GOTO(write_file(x, path, &content));
 cleanup:
-  samples_deinit(&s);
+  extras_deinit(&s);
   ait_weight_store_release(weights);
   ait_map_deinit(&l.asked);
   for (uint32_t k = 0; k < all.count; ++k) ait_weight_store_release(all.weights[k]);

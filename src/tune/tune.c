@@ -88,6 +88,14 @@ static ait_status check_signer(const ait_tune_options *options) {
   return AIT_OK;
 }
 
+/* An .ait is kept open: what it holds beside the model goes into the new file, too. */
+static ait_status open_source(ait_tuner *t, const char *model_path) {
+  ait_file_kind kind;
+  AIT_TRY(ait_import_detect(model_path, &kind));
+  ait_artifact_open_options open = {.keys = t->options.keys};
+  return kind == AIT_FILE_AIT ? ait_artifact_open(ait_allocator_default(), model_path, &open, &t->source) : AIT_OK;
+}
+
 static ait_status run(ait_tuner *t, const char *model_path, const char *out_path, const ait_sample *samples, size_t sample_count,
                       char **out_report) {
   ait_load_options load;
@@ -101,6 +109,7 @@ static ait_status run(ait_tuner *t, const char *model_path, const char *out_path
   AIT_TRY(ait_candidates_create(&t->options, t->objective.kind, t->threads, &t->list));
   t->phase = "import";
   AIT_TRY(ait_graph_open(model_path, &load, &t->raw));
+  AIT_TRY(open_source(t, model_path));
   AIT_TRY(ait_graph_check_operators(t->raw));
   AIT_TRY(ait_graph_region(t->raw, ait_allocator_default(), &t->region));
   if (out_path) AIT_TRY(check_writable(out_path));
@@ -135,7 +144,7 @@ static ait_status run(ait_tuner *t, const char *model_path, const char *out_path
   t->phase = "seal";
   ait_tuner_tell(t, NULL);
   if (status == AIT_OK && t->decision->winner >= 0 && out_path)
-    status = ait_seal(&t->x, &t->list, t->shapes, report.data, t->base, out_path);
+    status = ait_seal(&t->x, &t->list, t->shapes, report.data, t->base, t->source, out_path);
   if (status == AIT_OK && t->decision->winner < 0) status = ait_tuner_nothing_valid(t);
   if (!out_report) return ait_text_deinit(&report), status;
   return ait_status_join(status, ait_put_finish(&report, out_report));
@@ -158,6 +167,7 @@ ait_status ait_tune(const char *model_path, const char *out_path, const ait_samp
   ait_goal_deinit(&t.goal);
   ait_record_close(t.record);
   ait_artifact_release(t.base);
+  ait_artifact_release(t.source);
   ait_candidates_deinit(&t.list);
   ait_tune_cases_deinit(&t.cases);
   ait_graph_region_destroy(ait_allocator_default(), t.region);

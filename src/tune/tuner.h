@@ -37,9 +37,10 @@ typedef struct ait_tuner {
   ait_candidates list;
   ait_decision *decision;
   ait_evidence evidence;
-  ait_shapes *shapes; /* NULL: nothing is valid */
-  ait_record *record; /* NULL: none */
-  ait_artifact *base; /* --append: the file as it is */
+  ait_shapes *shapes;   /* NULL: nothing is valid */
+  ait_record *record;   /* NULL: none */
+  ait_artifact *base;   /* --append: the file as it is */
+  ait_artifact *source; /* the model's file where it is an .ait */
   ait_trial_context x;
   int32_t threads;
   char key[128];    /* what all trials of this run share: model, data, machine, build */

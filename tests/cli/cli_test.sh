@@ -762,6 +762,9 @@ ship_part() {
   narrow out
   lacks out samples
   expect 0 tune "$digits" -d "$images" --batch 8 --budget 1 --threads 1 -q -o e.ait --embed-samples
+  expect 0 tune e.ait -d "$images" --batch 8 --budget 1 --threads 1 -q -o kept.ait # what a file holds beside its model stays
+  expect 0 unpack kept.ait -o kept
+  [ -s kept/samples/0/0.npy ] || fail "samples are lost when an .ait is tuned"
   expect 0 unpack e.ait --list
   says out 'samples/0/0.npy'
   # neither paths, names of people and machines, keys, nor what stands in the environment

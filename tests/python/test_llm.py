@@ -132,6 +132,18 @@ def test_speculation_and_sampling(made):
     assert lm.generate(LINES[0], max_tokens=20, ignore_stop=True, stop_tokens=[plain[1]]).finish == "stop"
 
 
+def test_a_draft_model_in_the_file(made, tmp_path):
+    model, words, lm = made
+    model.save_pretrained(tmp_path / "small")
+    ait.llm.deploy(model, tmp_path / "with.ait", tokenizer=words, draft=tmp_path / "small", skip_proof=True)
+    with_draft = ait.llm.load(tmp_path / "with.ait")
+    engine = with_draft.engine()
+    answer = engine.generate(LINES[0], max_tokens=20, ignore_stop=True)
+    assert answer.tokens == lm.generate(LINES[0], max_tokens=20, ignore_stop=True).tokens and engine.stats["accepted"] > 0
+    plain = with_draft.engine(speculate="none")
+    assert plain.generate(LINES[0], max_tokens=20, ignore_stop=True).tokens == answer.tokens and plain.stats["drafted"] == 0
+
+
 def test_tokenizer_and_conversations(made):
     _, words, lm = made
     t = lm.tokenizer
