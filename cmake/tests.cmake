@@ -93,6 +93,13 @@ if(TARGET ait_cli)
     set_target_properties(test_twin_${twin} PROPERTIES OUTPUT_NAME twin_${twin} PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_dependencies(ait_tests test_twin_${twin})
   endforeach()
+  foreach(name constructor leaving query probe hanging)
+    add_library(test_bad_${name} MODULE EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/plugins/bad.c)
+    target_link_libraries(test_bad_${name} PRIVATE ait_flags)
+    target_compile_definitions(test_bad_${name} PRIVATE BAD_${name})
+    set_target_properties(test_bad_${name} PROPERTIES OUTPUT_NAME bad_${name} PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_dependencies(ait_tests test_bad_${name})
+  endforeach()
   foreach(name small large)
     add_library(test_steps_${name} MODULE EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/plugins/steps.c)
     target_link_libraries(test_steps_${name} PRIVATE ait_flags)
@@ -106,6 +113,9 @@ if(TARGET ait_cli)
                                           ${PROJECT_SOURCE_DIR}/tests/data ${part})
     set_tests_properties(plugins/${part} PROPERTIES TIMEOUT 300 LABELS slow RUN_SERIAL TRUE) # times are compared
   endforeach()
+  add_test(NAME plugins/loading COMMAND ${PROJECT_SOURCE_DIR}/tests/plugins/plugins_test.sh $<TARGET_FILE:ait_cli> ${CMAKE_BINARY_DIR}/tests ${PROJECT_SOURCE_DIR}/tests/data
+                                        loading)
+  set_tests_properties(plugins/loading PROPERTIES TIMEOUT 300)
   add_dependencies(ait_tests example_custom_op example_custom_op_plugin test_plugin_backend test_plugin_scale)
   add_test(NAME custom_op COMMAND ${PROJECT_SOURCE_DIR}/tests/cli/custom_op_test.sh $<TARGET_FILE:ait_cli> $<TARGET_FILE:example_custom_op>
                                   $<TARGET_FILE:example_custom_op_plugin> ${PROJECT_SOURCE_DIR}/tests/data $<TARGET_FILE:test_plugin_backend>

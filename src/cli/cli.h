@@ -33,6 +33,9 @@ bool cli_double(const cli_args *args, const char *name, double when_absent, doub
 /* guests.c: tells the library where other people's engines may be. An exit code. */
 int cli_guests_configure(void);
 
+/* plugins.c: all of --plugin. An exit code. */
+int cli_plugins_load(const cli_args *args);
+
 /* output.c */
 /* Prints "ait: message" and "hint: …" to stderr, frees the status, returns its exit code. CLI_DONE for AIT_OK. */
 int cli_fail(ait_status status);

@@ -25,11 +25,7 @@ int main(int argc, char **argv) {
   int code = cli_parse(argc, argv, &args);
   if (code != CLI_DONE) return code;
   if ((code = cli_guests_configure()) != CLI_DONE) return code;
-  const char *plugin;
-  for (int k = 0; (plugin = cli_option_at(&args, "plugin", k)); ++k) {
-    code = cli_fail(ait_plugin_load(plugin));
-    if (code != CLI_DONE) return code;
-  }
+  if ((code = cli_plugins_load(&args)) != CLI_DONE) return code;
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; ++i)
     if (!strcmp(commands[i].name, args.command)) code = commands[i].run(&args);
   return cli_finish(code);

@@ -167,6 +167,7 @@ static ait_status seal(dep_sealing *s, const dep_source *source, const ait_graph
   ait_tensor want = {0};
   double apart = 0;
   bool reduced, proves = !w->options->skip_proof;
+  AIT_TRY(dep_keep_tables(w));
   AIT_TRY(dep_reduce(w, &reduced));
   ait_status status = AIT_OK;
   AIT_GOTO(make_inputs(w, &t));

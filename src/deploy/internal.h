@@ -257,7 +257,9 @@ bool dep_const_sizes(const ait_graph *g, uint32_t value, int32_t skip_dim, int64
 /* proof.c: new_value must equal old_value for random operands at several lengths. negative: operands that are below zero, by bits. */
 ait_status dep_prove(dep_work *w, uint32_t old_value, uint32_t new_value, const uint32_t *operands, uint32_t count, uint32_t negative,
                      int64_t extra_length, bool *out_equal) AIT_MUST_USE;
-/* reduce.c: fewer bits for weights, keys and values, as the options say. *out_any false: they say nothing. Errors: invalid-argument. */
+/* reduce.c: tables of embeddings whose numbers are all bfloat16 are stored so, unless the options say what else: exact. */
+ait_status dep_keep_tables(dep_work *w) AIT_MUST_USE;
+/* Fewer bits for weights, keys and values, as the options say. *out_any false: they say nothing. Errors: invalid-argument. */
 ait_status dep_reduce(dep_work *w, bool *out_any) AIT_MUST_USE;
 /* Names of precisions, before any work. Errors: invalid-argument. */
 ait_status dep_reduce_check(const ait_deploy_options *options) AIT_MUST_USE;

@@ -50,6 +50,22 @@ static ait_status reduce_weights(dep_work *w, ait_graph *g, bool *any) {
   return ait_passes_run(g, "dce", &w->context, NULL, NULL);
 }
 
+/* The graph is in float32, whatever the checkpoint is in. */
+static ait_status keep_tables(dep_work *w, ait_graph *g) {
+  ait_quantise_options q;
+  bool changed = false;
+  AIT_TRY(read_weights(w->options, &q));
+  if (q.embedding) return AIT_OK;
+  q = (ait_quantise_options){.exact_tables = true, .exact_shared_tables = q.head != AIT_WEIGHTS_KEEP && g == w->g};
+  AIT_TRY(ait_graph_quantise(g, &w->context, &q, &changed));
+  return changed ? ait_passes_run(g, "dce", &w->context, NULL, NULL) : AIT_OK;
+}
+
+ait_status dep_keep_tables(dep_work *w) {
+  AIT_TRY(keep_tables(w, w->g));
+  return w->encoder ? keep_tables(w, w->encoder) : AIT_OK;
+}
+
 static ait_status set_dtype(dep_work *w, uint32_t value, ait_dtype dtype) {
   ait_value_info like = w->g->values[value];
   like.dtype = dtype;

@@ -184,6 +184,7 @@ static ait_status run(seal *s, const ait_graph *original, const char *path, char
   if (!ait_dim_is_const(g, logits->shape[1], &s->vocab)) return ait_error(AIT_CODE_UNSUPPORTED, "the vocabulary's size is not fixed");
   AIT_TRY(dep_draft_open(s->w, path, s->vocab, &s->files.draft));
   bool evaluates = s->w->options->eval_text != NULL, first = original || evaluates;
+  AIT_TRY(dep_keep_tables(s->w));
   if (first) AIT_TRY(make_plan(s));
   if (original) AIT_TRY(prove(s, original));
   if (evaluates) AIT_TRY(measure(s, &s->before));

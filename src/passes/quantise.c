@@ -8,8 +8,9 @@ typedef struct quantiser {
   ait_graph *g;
   const ait_pass_context *context;
   ait_quantise_options options;
-  bool *leads;  /* by value: a product is made of it, directly or not */
-  bool *routes; /* by value: it decides which experts are taken */
+  bool *leads;    /* by value: a product is made of it, directly or not */
+  bool *routes;   /* by value: it decides which experts are taken */
+  uint32_t *uses; /* by value */
 } quantiser;
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------------------------*/
@@ -77,6 +78,13 @@ typedef struct rounded_weight {
 static void release(rounded_weight *w) {
   ait_tensor_release(&w->weight);
   if (w->scales.dtype != AIT_DTYPE_NONE) ait_tensor_release(&w->scales);
+}
+
+static bool all_bf16(const ait_tensor *t) {
+  const float *p = t->data;
+  for (int64_t i = 0, n = ait_tensor_count(t); i < n; ++i)
+    if (!(ait_bf16_to_f32(ait_f32_to_bf16(p[i])) == p[i])) return false; /* NaN neither */
+  return true;
 }
 
 static bool all_finite(const ait_tensor *t) {
@@ -176,6 +184,20 @@ static ait_status experts(const quantiser *q, ait_node *n, bool *changed) {
   return replace(q, n, out, changed);
 }
 
+/* A kept table as bfloat16? */
+static ait_status is_exact(const quantiser *q, const ait_node *n, bool *out) {
+  const ait_quantise_options *o = &q->options;
+  uint32_t table = n->args[0].as.value;
+  ait_tensor t, plain;
+  *out = false;
+  if (!o->exact_tables || (!o->exact_shared_tables && q->uses[table] > 1)) return AIT_OK;
+  if (!ait_is_constant(q->g, table) || !ait_constant_tensor(q->g, table, &t) || t.dtype != AIT_F32) return AIT_OK;
+  AIT_TRY(ait_tensor_cast(q->context->allocator, &t, AIT_F32, &plain));
+  *out = all_bf16(&plain);
+  ait_tensor_release(&plain);
+  return AIT_OK;
+}
+
 static ait_status embedding(const quantiser *q, ait_node *n, bool *changed) {
   ait_rewrite w = ait_rewrite_at(q->g, q->context, n);
   const ait_value_info *table = ait_value_of(q->g, n->args[0].as.value);
@@ -183,10 +205,17 @@ static ait_status embedding(const quantiser *q, ait_node *n, bool *changed) {
   int64_t features;
   ait_arg scales;
   ait_dtype dtype = table->dtype;
-  if (q->options.embedding == AIT_WEIGHTS_KEEP || table->rank != 2 || !ait_dim_is_const(q->g, table->shape[1], &features)) return AIT_OK;
-  AIT_TRY(few_bits(q, &w, n->args[0].as.value, 2, q->options.embedding, &weight, &scales));
+  ait_weight_bits bits = q->options.embedding;
+  bool exact;
+  if (table->rank != 2 || !ait_dim_is_const(q->g, table->shape[1], &features)) return AIT_OK;
+  if (bits == AIT_WEIGHTS_KEEP) {
+    AIT_TRY(is_exact(q, n, &exact));
+    if (!exact) return AIT_OK;
+    bits = AIT_WEIGHTS_BF16;
+  }
+  AIT_TRY(few_bits(q, &w, n->args[0].as.value, 2, bits, &weight, &scales));
   if (weight == AIT_NO_INDEX) return AIT_OK;
-  int64_t group = q->options.embedding == AIT_WEIGHTS_BF16 ? 0 : q->options.group;
+  int64_t group = bits == AIT_WEIGHTS_BF16 ? 0 : q->options.group;
   AIT_TRY(AIT_EMIT(&w, &out, "weight_embedding", ait_arg_value(weight), scales, n->args[1], ait_arg_int(features), ait_arg_int(group),
                    ait_arg_dtype(dtype)));
   return replace(q, n, out, changed);
@@ -226,13 +255,15 @@ ait_status ait_graph_quantise(ait_graph *g, const ait_pass_context *context, con
   if (!q.leads) return AIT_OOM();
   q.routes = q.leads + count;
   find_leading(&q);
-  ait_status status = AIT_OK;
+  ait_status status = ait_graph_count_uses(g, context->allocator, &q.uses);
+  const size_t uses_bytes = g->value_count * sizeof *q.uses; /* rewriting adds values; tables are older */
   for (ait_node *n = g->first, *next; n && status == AIT_OK; n = next) {
     next = n->next;
     if (!strcmp(n->op->name, "linear")) status = linear(&q, n, out_changed);
     else if (!strcmp(n->op->name, "expert_linear")) status = experts(&q, n, out_changed);
     else if (!strcmp(n->op->name, "embedding")) status = embedding(&q, n, out_changed);
   }
+  ait_free(context->allocator, q.uses, uses_bytes);
   ait_free(context->allocator, q.leads, 2 * count);
   return status;
 }

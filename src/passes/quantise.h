@@ -18,6 +18,9 @@ typedef struct ait_quantise_options {
   ait_weight_bits embedding;
   ait_weight_bits head; /* linear layers behind which there is no other product: what makes the logits */
   int64_t group;        /* of integers: 32, 64, 128; 0: 32 */
+  /* Tables of embeddings that are kept: where all their numbers are bfloat16 already they are stored as such, which changes nothing but
+   * the room that they take. Those that something else reads, too, only with the second. */
+  bool exact_tables, exact_shared_tables;
 } ait_quantise_options;
 
 /* On a core graph. Layers whose input is not float32, or whose weight is no constant matrix, stay as they are, with a note

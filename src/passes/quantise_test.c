@@ -118,16 +118,50 @@ static void experts_are_rounded_and_routers_are_not(void **state) {
     }
 }
 
-/* bfloat16 weights are exact in bfloat16: nothing moves. */
-static void exact_weights_stay_exact(void **state) {
-  AIT_UNUSED(state);
-  ait_graph *g = pt_parse(TWO_LAYERS("64"));
+static void cut_to_bf16(ait_graph *g) {
   for (size_t i = 0; i < ait_weight_store_storage_count(g->weights); ++i) {
     ait_storage *s = ait_weight_store_storage(g->weights, (uint32_t)i);
     uint32_t *bits = ait_storage_data(s);
     for (size_t k = 0; k < ait_storage_bytes(s) / 4; ++k) bits[k] &= 0xffff0000u;
   }
+}
+
+/* bfloat16 weights are exact in bfloat16: nothing moves. */
+static void exact_weights_stay_exact(void **state) {
+  AIT_UNUSED(state);
+  ait_graph *g = pt_parse(TWO_LAYERS("64"));
+  cut_to_bf16(g);
   ait_graph_destroy(pt_transformed(g, "weights-bf16", 0, NULL));
+}
+
+/* A table that is kept is stored as bfloat16 where that is exact, and where nobody else needs it in float32. */
+static void exact_tables(void **state) {
+  AIT_UNUSED(state);
+  static const char shared[] = "graph \"m\" core\nsymbol s0 [1, 64] hint 3 backed\ninput %ids: int64[s0] user 0 \"ids\"\n"
+                               "input %table: float32[40, 64] parameter -1 \"table\"\n%x: float32[s0, 64] = embedding(%table, %ids)\n"
+                               "%y: float32[s0, 40] = linear(%x, %table, none)\noutput user 0 \"y\" = %y\n";
+  static const struct {
+    const char *text;
+    bool cut, others;
+    size_t stored;
+  } cases[] = {{TWO_LAYERS("64"), true, false, 1}, {TWO_LAYERS("64"), false, true, 0}, {shared, true, false, 0}, {shared, true, true, 1}};
+  ait_pass_context context = {.allocator = ait_allocator_default()};
+  for (size_t i = 0; i < AIT_COUNT(cases); ++i) {
+    float before[2000], after[2000];
+    bool changed = false;
+    ait_quantise_options options = {.exact_tables = true, .exact_shared_tables = cases[i].others};
+    ait_graph *g = pt_parse(cases[i].text);
+    if (cases[i].cut) cut_to_bf16(g);
+    size_t n = run_on(g, "native", before, 2000);
+    pt_ok(ait_graph_quantise(g, &context, &options, &changed), "quantise");
+    assert_int_equal(changed, cases[i].stored > 0);
+    assert_int_equal(pt_count(g, "weight_embedding"), cases[i].stored);
+    assert_int_equal(pt_count(g, "weight_linear"), 0);
+    pt_ok(ait_graph_verify(g), "verify");
+    assert_int_equal(run_on(g, "native", after, 2000), n);
+    assert_memory_equal(after, before, n * sizeof *after);
+    ait_graph_destroy(g);
+  }
 }
 
 static void choices_are_obeyed(void **state) {
@@ -173,6 +207,7 @@ int main(void) {
       cmocka_unit_test(answers_move_as_far_as_the_bits_say),
       cmocka_unit_test(experts_are_rounded_and_routers_are_not),
       cmocka_unit_test(exact_weights_stay_exact),
+      cmocka_unit_test(exact_tables),
       cmocka_unit_test(choices_are_obeyed),
       cmocka_unit_test(what_does_not_fit_stays),
   };

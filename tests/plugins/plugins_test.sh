@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tuning with plugins: plugins_test.sh AIT PLUGIN-FOLDER DATA twins|manners|buckets. Plugins are examples/backend_plugin and what stands beside this script.
+# Tuning with plugins: plugins_test.sh AIT PLUGIN-FOLDER DATA twins|manners|buckets|loading. Plugins are examples/backend_plugin and what stands beside this script.
 set -u
 ait=$1 plugins=$2 model=$3/models/rows/rows.onnx part=$4
 work=$(mktemp -d "${TMPDIR:-/tmp}/ait-plugins.XXXXXX") || exit 1
@@ -74,6 +74,28 @@ PYTHON
   "$ait" run d.ait --random 2 --size batch=9 -o without.npz | grep -q 'on reference$' || fail "the portable graph does not run"
   "$ait" report d.ait | grep -q "backend 'rows' is not here" || fail "the report does not say why"
   cmp with.npz without.npz || fail "answers differ"
+}
+
+# Plugins that end badly before anybody can try them: a message that names the plugin and what happened, and the others are not blamed.
+loading() {
+  bad_load() {
+    name=$1 want=$2
+    shift 2
+    "$ait" tune "$model" --random 1 --size batch=4 --budget 1s --record none -q -o no.ait "$@" --plugin "$plugins/bad_$name.so" >/dev/null 2>errors.txt
+    code=$?
+    if [ $code -ne 4 ] || ! grep -q "plugin '.*bad_$name.so' $want" errors.txt; then fail "bad_$name: $code: $(cat errors.txt)"; fi
+    [ -e no.ait ] && fail "bad_$name: a file"
+  }
+  bad_load constructor 'crashed when it was loaded: Segmentation fault' --plugin "$plugins/rows.so"
+  bad_load leaving 'ended the process when it was loaded: exit code 0'
+  bad_load query 'crashed when it was loaded: Aborted'
+  bad_load probe 'crashed when it was loaded: Segmentation fault' --plugin "$plugins/rows.so"
+  bad_load hanging 'took more than 10 s'
+  printf 'no ELF' >text.so
+  for file in text.so nowhere.so; do
+    "$ait" backends --plugin ./$file >/dev/null 2>errors.txt && fail "$file is a plugin"
+    grep -q "$file" errors.txt || fail "$file is not named"
+  done
 }
 
 # Plugins that are wrong now and then only, or that do what a guest does not: to memory, to the process, to the tuner, to the machine. Each is out with
