@@ -141,7 +141,7 @@ def _make_call(torch: Any) -> Any:
     original = _original_call
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if compiling() or local.inside:
+        if local.inside or compiling():
             if plain and self._compiled_call_impl is None:
                 return self._call_impl(*args, **kwargs)
             return original(self, *args, **kwargs)
