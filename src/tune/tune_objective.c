@@ -309,7 +309,7 @@ static ait_status aim_at_batches(ait_tuner *t, bool *out_again) {
     c->score = 0;
     if (c->median <= 0) continue;
     if (k < 0) c->barred = "not among the fastest at the samples' sizes";
-    else if (at < 0) c->barred = "no batch size keeps the limits";
+    else if (at < 0) c->barred = *g->batches[k].reason ? g->batches[k].reason : "no batch size keeps the limits";
     if (c->barred) continue;
     g->batches[k].best = at;
     c->score = g->batches[k].points[at].median / (double)g->batches[k].points[at].size;

@@ -252,6 +252,17 @@ static void a_crash_ends_the_search_only(void **state) {
   json_object_put(report);
 }
 
+/* Where it dies at the first size already, that is why it cannot win. */
+static void a_crash_at_every_size_is_named(void **state) {
+  AIT_UNUSED(state);
+  struct json_object *report = tune(&(run){"max-throughput", "64", FRAGILE, -1, false}, AIT_CODE_OK);
+  struct json_object *c = named(member(member(report, "objective"), "barred"), "candidate", "o-fragile");
+  const char *why = json_object_get_string(member(c, "reason"));
+  if (!why || !strstr(why, "Aborted")) fail_msg("barred: %s", why ? why : "no");
+  assert_true(!strncmp(json_object_get_string(member(report, "winner")), "eager", 5));
+  json_object_put(report);
+}
+
 static void a_lie_at_the_best_size_is_found(void **state) {
   AIT_UNUSED(state);
   struct json_object *report = tune(&(run){"max-throughput", NULL, SLY, -1, false}, AIT_CODE_OK);
@@ -304,6 +315,7 @@ int main(void) {
       cmocka_unit_test(latency_budgets),
       cmocka_unit_test(least_memory),
       cmocka_unit_test(a_crash_ends_the_search_only),
+      cmocka_unit_test(a_crash_at_every_size_is_named),
       cmocka_unit_test(a_lie_at_the_best_size_is_found),
       cmocka_unit_test(defaults_are_searched_beside_options),
       cmocka_unit_test(traffic),
