@@ -53,6 +53,14 @@ static int32_t round_rows(int32_t n) {
   return r;
 }
 
+/* Rows of logits of a step: one, or as many as so many tokens may want. Two sizes for each number of tokens: every step that there can be
+ * is one of few, and is bound once. */
+static int32_t step_rows(const ait_lm_context *c, int32_t tokens, int32_t wanted) {
+  int32_t all = round_rows(tokens);
+  if (wanted <= 1) return 1;
+  return all < c->row_room ? all : (int32_t)c->row_room;
+}
+
 /* ---- llm.json -------------------------------------------------------------------------------------------------------------------------*/
 static ait_status damaged(const char *what) {
   return ait_error_hint(ait_error(AIT_CODE_INVALID_MODEL, "the file's language model section: %s", what), "make it again: ait deploy");
@@ -504,7 +512,7 @@ static ait_status run_uncached(ait_lm_context *c, const ait_lm_batch *b) {
 ait_status ait_lm_run(ait_lm_context *c, const ait_lm_batch *b) {
   AIT_TRY(check_batch(c, b));
   if (!c->lm->info.cached) return run_uncached(c, b);
-  int32_t tokens = ait_lm_round(b->token_count), rows = round_rows(b->row_count);
+  int32_t tokens = ait_lm_round(b->token_count), rows = step_rows(c, tokens, b->row_count);
   bool direct = rows == b->row_count && b->row_count > 0;
   fill(c, b, tokens, rows);
   AIT_TRY(run_filled(c, rows, direct ? b->logits : c->logits));
@@ -522,8 +530,8 @@ static ait_status warm_one(ait_lm_context *c, int32_t tokens, int32_t rows) {
 ait_status ait_lm_warm(ait_lm_context *c) {
   if (!c->lm->info.cached) return AIT_OK;
   for (int32_t t = 1; t <= ait_lm_round(c->options.max_tokens); t = ait_lm_round(t + 1))
-    for (int32_t r = 1; r <= c->row_room; r *= 2)
-      if (r == 1 || r < 2 * t) AIT_TRY(warm_one(c, t, r));
+    for (int32_t wanted = 1; wanted <= 2; ++wanted)
+      if (wanted == 1 || (t > 1 && c->row_room > 1)) AIT_TRY(warm_one(c, t, step_rows(c, t, wanted)));
   return AIT_OK;
 }
 

@@ -4,8 +4,9 @@
 
 #include "backends/native/plan.h"
 
-/* Shapes that come back within so many others are not bound again. */
-enum { NAT_PLANS = 64 };
+/* Shapes that come back within so many others are not bound again. Steps of language models have two for each size that they are rounded to
+ * (src/llm/step.c): 113 up to 4096 tokens. */
+enum { NAT_PLANS = 128 };
 
 typedef struct nat_step_time {
   double seconds;

@@ -55,7 +55,7 @@ int check_memory(ait_llm *llm, int32_t requests, uint64_t seed) {
   ait_engine *e;
   ait_engine_options_init(&o);
   o.allocator = (ait_allocator){.ctx = &c, .alloc = counted_alloc, .free = counted_free};
-  o.max_tokens = 64, o.max_sequences = 8, o.max_seq = CHECK_MAX_PROMPT + CHECK_MAX_TOKENS, o.warm = true, o.no_overlap = true;
+  o.max_tokens = 512, o.max_sequences = 16, o.max_seq = CHECK_MAX_PROMPT + CHECK_MAX_TOKENS, o.warm = true, o.no_overlap = true;
   asked *all = calloc(BATCH, sizeof *all);
   must(ait_engine_create(llm, &o, &e));
   int32_t vocab = (int32_t)ait_llm_describe(llm).vocab;
