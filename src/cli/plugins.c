@@ -19,9 +19,9 @@ static void try_plugins(const char *const *paths, int count, int done) {
 
 /* Waits for the end; false: it took too long, and was killed. */
 static bool ended(pid_t child, int *out_how) {
-  for (int tenths = 0; tenths < 10 * LIMIT * 10; ++tenths) {
+  for (int looks = 0; looks < 100 * LIMIT; ++looks) { /* a hundred a second, the first ones sooner */
     if (waitpid(child, out_how, WNOHANG) == child) return true;
-    nanosleep(&(struct timespec){0, tenths < 50 ? 1000000 : 10000000}, NULL);
+    nanosleep(&(struct timespec){0, looks < 50 ? 1000000 : 10000000}, NULL);
   }
   kill(-child, SIGKILL);
   kill(child, SIGKILL);

@@ -190,6 +190,7 @@ ait_status dep_deploy_embed(dep_work *w, dep_source *source, const char *path, c
   dep_sealing s;
   ait_graph *original = NULL;
   ait_status status = AIT_OK;
+  if (w->options->draft) return ait_error(AIT_CODE_INVALID_ARGUMENT, "a draft model is for language models; this one makes embeddings");
   AIT_TRY(dep_open(w->a, w->options, source, &w->g));
   dep_sealing_init(&s, w, "embed.json");
   AIT_GOTO(ait_graph_check_operators(w->g));

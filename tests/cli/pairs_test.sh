@@ -26,6 +26,7 @@ tokens() { tr -d ' \n' < out | sed 's/.*"tokens":\(\[[^]]*\]\),"text".*/\1/'; }
 
 # Tokenizer: from a folder, from a file, from an artifact.
 expect 0 proof deploy "$data/embed" -o e.ait --json
+expect 3 'draft model' deploy "$data/embed" -o no.ait --draft e.ait
 expect 0 '^2,66,70,5,3$' tokenize "$data/embed" --text "The fox!"
 expect 0 '^2,66,70,5,3$' tokenize "$data/embed/tokenizer.json" --text "The fox!"
 expect 0 '^2,66,70,5,3$' tokenize e.ait --text "The fox!"

@@ -17,6 +17,7 @@ enum need {
   INDEX,
   GATHER,
   CUMSUM,
+  TOPK,
   RECURRENT,
   FEW_BITS,
   CACHED,
@@ -214,6 +215,14 @@ static bool indices_known(const ait_region *r, const ait_region_node *n) {
   return tensors > 0 && tensors <= 8 && x->dtype == r->values[n->results[0]].dtype;
 }
 
+/* Few of each line, as routers of experts and beams take them: found by insertion. */
+static bool topk_known(const ait_region *r, const ait_region_node *n) {
+  const ait_region_value *x = arg_value(r, n, 0);
+  if (x == NULL || x->dtype != AIT_F32 || x->rank < 1 || n->result_count != 2) return false;
+  if (n->arg_count < 2 || n->args[1].kind != AIT_ARG_INT || n->args[1].as.i < 1 || n->args[1].as.i > NAT_TOPK_MOST) return false;
+  return r->values[n->results[0]].dtype == AIT_F32 && r->values[n->results[1]].dtype == AIT_I64;
+}
+
 static bool cumsum_known(const ait_region *r, const ait_region_node *n) {
   ait_dtype from = arg_value(r, n, 0)->dtype, to = r->values[n->results[0]].dtype;
   bool ints = ait_dtype_is_integer(from) && (to == AIT_I64 || to == AIT_I32);
@@ -309,6 +318,7 @@ static bool need_met(const ait_region *r, const ait_region_node *n, const op_row
     case GATHER:
       return is_index(arg_value(r, n, 2)) && arg_value(r, n, 0)->rank > 0 && arg_value(r, n, 0)->dtype == r->values[n->results[0]].dtype;
     case CUMSUM: return cumsum_known(r, n);
+    case TOPK: return topk_known(r, n);
     case RECURRENT: return recurrent_known(r, n, row);
     case FEW_BITS: return few_bits_known(r, n);
     case CACHED: return cached_known(r, n);

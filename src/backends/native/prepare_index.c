@@ -1,5 +1,6 @@
 /* Advanced indexing, gather and running sums, for any dtype: as cheap as masks and position ids need. */
 #include "backends/native/prepare.h"
+#include <math.h>
 
 /* ---- out of range ----------------------------------------------------------------------------------------------------------------*/
 typedef struct range_check {
@@ -329,4 +330,104 @@ ait_status nat_prepare_cumsum(nat_bind *b, const nat_step *s) {
   AIT_TRY(nat_emit(b, &work, &a, sizeof a, &args));
   AIT_TRY(NAT_POINTER(b, args->x, &x));
   return NAT_POINTER(b, args->y, &y);
+}
+
+/* ---- topk ----------------------------------------------------------------------------------------------------------------------------*/
+typedef struct topk_args {
+  const float *x;
+  float *values;
+  int64_t *indices;
+  bool descending;
+  int32_t rank, k;
+  int64_t n, x_step, values_step, indices_step; /* along the dim; elements */
+  int64_t shape[AIT_MAX_RANK], x_stride[AIT_MAX_RANK], values_stride[AIT_MAX_RANK], indices_stride[AIT_MAX_RANK]; /* of the others */
+} topk_args;
+
+/* NaN is the largest of all, as in torch. */
+static bool comes_before(float a, float b, bool descending) {
+  if (descending) return a > b || (isnan(a) && !isnan(b));
+  return a < b || (isnan(b) && !isnan(a));
+}
+
+/* Among equals the first in the line comes first, as in the reference. */
+static void topk_line(const topk_args *a, const float *x, float *values, int64_t *indices) {
+  float best[NAT_TOPK_MOST];
+  int64_t where[NAT_TOPK_MOST];
+  int32_t count = 0;
+  for (int64_t i = 0; i < a->n; ++i, x += a->x_step) {
+    if (count == a->k && !comes_before(*x, best[count - 1], a->descending)) continue;
+    int32_t at = count < a->k ? count++ : count - 1;
+    for (; at > 0 && comes_before(*x, best[at - 1], a->descending); --at) {
+      best[at] = best[at - 1];
+      where[at] = where[at - 1];
+    }
+    best[at] = *x;
+    where[at] = i;
+  }
+  for (int32_t i = 0; i < count; ++i) {
+    values[i * a->values_step] = best[i];
+    indices[i * a->indices_step] = where[i];
+  }
+}
+
+static void topk_kernel(const void *args, int64_t begin, int64_t end, void *scratch) {
+  const topk_args *a = args;
+  AIT_UNUSED(scratch);
+  for (int64_t p = begin; p < end; ++p) {
+    int64_t rest = p, x = 0, values = 0, indices = 0;
+    for (int32_t d = a->rank - 1; d >= 0; --d) {
+      int64_t i = rest % a->shape[d];
+      rest /= a->shape[d];
+      x += i * a->x_stride[d];
+      values += i * a->values_stride[d];
+      indices += i * a->indices_stride[d];
+    }
+    topk_line(a, a->x + x, a->values + values, a->indices + indices);
+  }
+}
+
+static bool topk_fits(const nat_view *x, const nat_view *y, int32_t dim, int64_t k) {
+  for (int32_t d = 0; d < x->rank; ++d)
+    if (y->rank != x->rank || y->shape[d] != (d == dim ? k : x->shape[d])) return false;
+  return true;
+}
+
+ait_status nat_prepare_topk(nat_bind *b, const nat_step *s) {
+  nat_view x, values, indices;
+  int32_t dim;
+  int64_t k, lines = 1;
+  topk_args a = {.n = 1}, *args;
+  AIT_TRY(nat_in_f32(b, s, 0, &x));
+  AIT_TRY(nat_arg_int(b, s, 1, 1, &k));
+  AIT_TRY(nat_arg_dim(b, s, 2, x.rank, &dim));
+  AIT_TRY(nat_arg_bool(b, s, 3, true, &a.descending));
+  AIT_TRY(nat_out(b, s, 0, NULL, true, &values));
+  AIT_TRY(nat_out(b, s, 1, NULL, true, &indices));
+  if (x.rank < 1 || k < 1 || k > NAT_TOPK_MOST || values.dtype != AIT_F32 || indices.dtype != AIT_I64)
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "operands or results");
+  if (k > x.shape[dim])
+    return nat_error(b, AIT_CODE_INVALID_ARGUMENT, "k = %lld is out of range for size %lld", (long long)k, (long long)x.shape[dim]);
+  if (!topk_fits(&x, &values, dim, k) || !topk_fits(&x, &indices, dim, k))
+    return nat_error(b, AIT_CODE_INVALID_MODEL, "result has another shape");
+  if (nat_count(&values) == 0) return AIT_OK;
+  a.k = (int32_t)k;
+  for (int32_t d = 0; d < x.rank; ++d) {
+    if (d == dim) {
+      a.n = x.shape[d];
+      a.x_step = x.strides[d];
+      a.values_step = values.strides[d];
+      a.indices_step = indices.strides[d];
+      continue;
+    }
+    lines *= x.shape[d];
+    a.shape[a.rank] = x.shape[d];
+    a.x_stride[a.rank] = x.strides[d];
+    a.values_stride[a.rank] = values.strides[d];
+    a.indices_stride[a.rank++] = indices.strides[d];
+  }
+  nat_work work = {topk_kernel, "topk", lines, (double)nat_count(&x) * 2, 0};
+  AIT_TRY(nat_emit(b, &work, &a, sizeof a, &args));
+  AIT_TRY(NAT_POINTER(b, args->x, &x));
+  AIT_TRY(NAT_POINTER(b, args->values, &values));
+  return NAT_POINTER(b, args->indices, &indices);
 }

@@ -39,6 +39,7 @@ enum {                 /* nat_header.flags */
        NAT_NCHW = 2u,  /* values keep row-major order; image operators convert on the way in and out */
 };
 
+enum { NAT_TOPK_MOST = 64 };                                              /* most that the kernel of topk takes of a line */
 enum { NAT_RESIDUAL_BEFORE = 0, NAT_RESIDUAL_AFTER, NAT_RESIDUAL_TIMES }; /* the activation; the last multiplies behind it */
 
 typedef struct nat_step {
