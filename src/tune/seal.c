@@ -132,7 +132,8 @@ static bool is_made(const char *name) {
                                       AIT_ENTRY_SIGNATURE, AIT_ENTRY_SUMS,  AIT_ENTRY_SHA256};
   for (size_t i = 0; i < AIT_COUNT(names); ++i)
     if (!strcmp(name, names[i])) return true;
-  return ait_starts_with(name, "weights/") || ait_starts_with(name, "targets/");
+  bool plan = ait_starts_with(name, "targets/") && strchr(name + strlen("targets/"), '/'); /* in the folder of its target */
+  return plan || ait_starts_with(name, "weights/");
 }
 
 /* old: the file before, NULL: none; its samples stay unless there are new ones. */
