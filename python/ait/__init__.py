@@ -70,7 +70,7 @@ _LAZY: dict[str, str] = {
     "record_traffic": "ait.files",
     "replay": "ait.files",
 }
-_SUBMODULES = frozenset({"backend", "files", "guests", "jit", "llm", "loading", "model", "progress"})
+_SUBMODULES = frozenset({"backend", "embed", "files", "guests", "jit", "llm", "loading", "model", "progress"})
 
 if typing.TYPE_CHECKING:
     from ait._arrays import load_arrays as load_arrays, save_arrays as save_arrays

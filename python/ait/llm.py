@@ -7,7 +7,7 @@
 
 Any number of threads may call `generate` and `stream` at once: one engine runs all their requests as one batch, and answers do not depend on
 what else runs. A prompt is a text, a list of token ids, or a conversation (a list of dicts with "role" and "content", which goes through the
-model's chat template).
+model's chat template). With an encoder (T5, BART, Whisper) it is what the encoder reads: a text, token ids, or an array of features.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from . import _core
 Any = typing.Any
 Path = typing.Union[str, "os.PathLike[str]"]
 Messages = typing.Sequence[typing.Mapping[str, Any]]
-Prompt = typing.Union[str, typing.Sequence[int], Messages]
+Prompt = typing.Union[str, typing.Sequence[int], Messages, Any]  # Any: an array of token ids, or of an encoder's features
 _Event = typing.Tuple[int, int, int, str, float, typing.List[typing.Tuple[int, float]], typing.Optional[str], typing.Optional[str], int, int]
 
 
@@ -54,7 +54,7 @@ class Answer(typing.NamedTuple):
     """What `generate` gives: the choices, and the prompt as it was read. `text`, `tokens`, `finish` and `logprobs` are those of the first choice."""
 
     choices: tuple[Choice, ...]
-    prompt: list[int]
+    prompt: list[int]  # with an encoder of token ids: its input
     reused_tokens: int  # of the prompt: whose keys and values were in the cache already
 
     @property
@@ -147,7 +147,8 @@ class Engine:
     def generate(self, prompt: Prompt, **request: Any) -> Answer:
         """The whole answer. request: max_tokens (256; 0: as many as fit), n, temperature (0: the most probable token), top_k, top_p, min_p, seed,
         repetition_penalty, presence_penalty, frequency_penalty, logit_bias ({id: value}), logprobs (0 to 20), stop (a text or several),
-        stop_tokens, ignore_stop; for conversations also tools, and what else the chat template knows as template={…}."""
+        stop_tokens, ignore_stop; for conversations also tools, and what else the chat template knows as template={…}; with an encoder also
+        decoder_tokens, what the answer begins with (the model's own else)."""
         return self.generate_all([prompt], **request)[0]
 
     def generate_all(self, prompts: typing.Iterable[Prompt], **request: Any) -> list[Answer]:
@@ -194,14 +195,14 @@ class Engine:
     # -- how -----------------------------------------------------------------------------------------------------------------------------------
     def _submit(self, prompt: Prompt, request: dict[str, Any]) -> int:
         tools, template = request.pop("tools", None), request.pop("template", {})
-        tokens = self.model._tokens(prompt, tools, template)
+        source, tokens = self.model._read(prompt, request, tools, template)
         stop = request.get("stop")
         if isinstance(stop, str):
             request["stop"] = [stop]
         request["logprobs"] = -1 if request.get("logprobs") is None else int(request["logprobs"])
-        waiting = _Waiting(tokens, max(1, int(request.get("n", 1))))
+        waiting = _Waiting(source if isinstance(source, list) else tokens, max(1, int(request.get("n", 1))))
         with self._changed:  # the first step may come before submit returns here
-            id = self._core.submit(tokens, **request)
+            id = self._core.submit(tokens, source=source, **request)
             self._waiting[id] = waiting
         return id
 
@@ -287,6 +288,10 @@ class LanguageModel:
         self.cached: bool = info["cached"]  # False: each token runs the whole sequence again
         self.token_bytes: int = info["token_bytes"]  # cache of one token
         self.slot_bytes: int = info["slot_bytes"]  # state of one sequence
+        self.encoder: bool = info["source_shape"] is not None
+        self.source_shape: tuple[int, ...] | None = info["source_shape"]  # what the encoder reads, -1: 1 to max_source; None: there is no encoder
+        self.max_source: int = info["max_source"]
+        self._reads_tokens: bool = info["source_vocab"] > 0
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
@@ -323,6 +328,16 @@ class LanguageModel:
         text = self._core.entry("llm.json")
         return typing.cast("dict[str, Any]", json.loads(text)) if text else {}
 
+    def _read(self, prompt: Any, request: dict[str, Any], tools: Any, template: typing.Mapping[str, Any]) -> tuple[Any, list[int]]:
+        """What the encoder reads (None: there is none), and the tokens that the answer is behind."""
+        if not self.encoder:
+            return None, self._tokens(prompt, tools, template)
+        begin = request.pop("decoder_tokens", None)
+        if not self._reads_tokens and not hasattr(prompt, "__dlpack__") and not hasattr(prompt, "__array__"):
+            raise TypeError(f"this model's encoder reads an array of features of shape {self.source_shape}, not a {type(prompt).__name__}")
+        source = self._tokens(prompt, tools, template) if self._reads_tokens else prompt
+        return source, [] if begin is None else list(begin)
+
     def _tokens(self, prompt: Prompt, tools: Any, template: typing.Mapping[str, Any]) -> list[int]:
         if isinstance(prompt, str):
             return self.tokenizer.encode(prompt)
@@ -358,24 +373,30 @@ def deploy(source: Any, out: Path, *, tokenizer: Any = None, quantize: str | Non
     "int4". kv_dtype: "float32", "bfloat16", "int8". eval_text: its perplexity is measured before and after. draft: a smaller model with the same
     tokens, as a folder or a deployed file, that the file will bring for speculation.
     Unsupported names the module that does not match."""
+    given = {"quantize": quantize, "kv_dtype": kv_dtype, "max_seq": max_seq, "page_size": page_size, "embedding": embedding, "head": head,
+             "group": group, "allow_unmatched": allow_unmatched, "skip_proof": skip_proof, "eval_text": eval_text, "draft": draft, "note": progress,
+             **options}
+    return deploy_exported(source, out, tokenizer, {}, given)
+
+
+def deploy_exported(source: Any, out: Path, tokenizer: Any, export: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """What `deploy` here and in `ait.embed` share. export: how a checkpoint is exported (task, pooling, normalize); given: options of `ait deploy`."""
     import tempfile
 
     if not hasattr(_core, "deploy"):
         raise _core.Unsupported("the run-only package deploys no models\n  hint: use the package ait")
-    given = {"quantize": quantize, "kv_dtype": kv_dtype, "max_seq": max_seq, "page_size": page_size, "embedding": embedding, "head": head,
-             "group": group, "allow_unmatched": allow_unmatched, "skip_proof": skip_proof, "eval_text": eval_text, "draft": draft, "note": progress,
-             **options}
+    draft = given.get("draft")
     with tempfile.TemporaryDirectory(prefix="ait-") as work:
         if isinstance(source, (str, os.PathLike)):
             folder = os.fspath(source)
             if _is_checkpoint(folder):
-                folder = _exported(folder, os.path.join(work, "exported"))
+                folder = _exported(folder, os.path.join(work, "exported"), **export)
         else:
             folder = os.path.join(work, "model")
             source.save_pretrained(folder)
             if tokenizer is not None:
                 tokenizer.save_pretrained(folder)
-            folder = _exported(folder, folder)
+            folder = _exported(folder, folder, **export)
         if draft is not None and _is_checkpoint(os.fspath(draft)):
             given["draft"] = _exported(os.fspath(draft), os.path.join(work, "draft"))
         return typing.cast("dict[str, Any]", json.loads(_core.deploy(folder, out, **given)))
@@ -383,12 +404,14 @@ def deploy(source: Any, out: Path, *, tokenizer: Any = None, quantize: str | Non
 
 def _is_checkpoint(folder: str) -> bool:
     """A folder of Hugging Face that `python -m ait.export_lm` has not seen yet."""
-    return os.path.exists(os.path.join(folder, "config.json")) and not os.path.exists(os.path.join(folder, "ait.json"))
+    named = any(os.path.exists(os.path.join(folder, name)) for name in ("config.json", "modules.json"))
+    return named and not os.path.exists(os.path.join(folder, "ait.json"))
 
 
-def _exported(folder: str, out: str) -> str:
+def _exported(folder: str, out: str, *, task: str = "auto", pooling: str | None = None, normalize: bool | None = None) -> str:
     """A folder that `ait deploy` takes. It names the checkpoint's folder, where the tokenizer's files are, too."""
     import importlib
 
-    importlib.import_module("ait.export_lm").export_lm(folder, out)
+    poolings = importlib.import_module("ait._export_embed").read_poolings(pooling) if pooling else None
+    importlib.import_module("ait.export_lm").export_lm(folder, out, task=task, poolings=poolings, normalize=normalize)
     return out

@@ -124,6 +124,8 @@ typedef struct core_model {
 extern PyTypeObject *core_model_type;
 int core_add_model(PyObject *module);
 int core_add_session(PyObject *module);
+/* A model of whatever the package reads: .ait, and where there is all of ait also .pt2 and .onnx. Needs no GIL. */
+ait_status core_open_file(const char *path, const ait_load_options *options, ait_model **out) AIT_MUST_USE;
 PyObject *core_profile_list(ait_session *session);
 
 /* ---- options.c: keyword arguments as the structs of the C API -----------------------------------------------------------------------*/
@@ -151,6 +153,8 @@ int core_path_text(PyObject *path, PyObject *held, const char **out);
 int core_add_data(PyObject *module);
 /* llm.c: language models. */
 int core_add_llm(PyObject *module);
+/* embed.c: embeddings of texts. */
+int core_add_embed(PyObject *module);
 #ifndef AIT_PYTHON_RT
 int core_add_tools(PyObject *module);
 int core_add_watch(PyObject *module);

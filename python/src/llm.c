@@ -221,14 +221,28 @@ static PyObject *llm_perplexity(PyObject *self, PyObject *args) {
                        (long long)p.tokens, "windows", (long long)p.windows, "seconds", p.seconds);
 }
 
+/* None: there is no encoder. Sizes -1: 1 to max_source. */
+static PyObject *source_shape(const ait_llm_info *i) {
+  if (!i->encoder) Py_RETURN_NONE;
+  PyObject *shape = PyTuple_New(i->source_rank);
+  for (int32_t d = 0; shape && d < i->source_rank; ++d) {
+    PyObject *size = PyLong_FromLongLong((long long)i->source_shape[d]);
+    if (!size) Py_CLEAR(shape);
+    else PyTuple_SetItem(shape, d, size);
+  }
+  return shape;
+}
+
 static PyObject *llm_info(PyObject *self, void *unused) {
   (void)unused;
   ait_llm_info i = ait_llm_describe(llm_of(self)->llm);
   const ait_tokenizer *t = ait_llm_tokenizer(llm_of(self)->llm);
-  return Py_BuildValue("{s:L,s:L,s:L,s:n,s:n,s:N,s:i,s:L}", "vocab", (long long)i.vocab, "max_seq", (long long)i.max_seq, "page_size",
-                       (long long)i.page_size, "token_bytes", (Py_ssize_t)i.token_bytes, "slot_bytes", (Py_ssize_t)i.slot_bytes, "cached",
-                       PyBool_FromLong(i.cached), "tokenizer_size", t ? (int)ait_tokenizer_vocab_size(t) : -1, "tokenizer_max_length",
-                       (long long)(t ? ait_tokenizer_max_length(t) : 0));
+  return Py_BuildValue("{s:L,s:L,s:L,s:n,s:n,s:N,s:i,s:L,s:N,s:L,s:L}", "vocab", (long long)i.vocab, "max_seq", (long long)i.max_seq,
+                       "page_size", (long long)i.page_size, "token_bytes", (Py_ssize_t)i.token_bytes, "slot_bytes",
+                       (Py_ssize_t)i.slot_bytes, "cached", PyBool_FromLong(i.cached), "tokenizer_size",
+                       t ? (int)ait_tokenizer_vocab_size(t) : -1, "tokenizer_max_length",
+                       (long long)(t ? ait_tokenizer_max_length(t) : 0), "source_shape", source_shape(&i), "source_vocab",
+                       (long long)i.source_vocab, "max_source", (long long)i.max_source);
 }
 
 static PyMethodDef llm_methods[] = {
@@ -425,6 +439,9 @@ typedef struct request_call {
   int32_t *ids, *stop_ids, *bias_ids;
   float *bias;
   const char **stops;
+  ait_tensor source;
+  core_hold source_hold;
+  int32_t *source_ids;
 } request_call;
 
 static void request_end(request_call *c) {
@@ -433,6 +450,8 @@ static void request_end(request_call *c) {
   PyMem_Free(c->bias_ids);
   PyMem_Free(c->bias);
   PyMem_Free(c->stops);
+  PyMem_Free(c->source_ids);
+  core_hold_release(&c->source_hold);
   Py_XDECREF(c->rest);
   Py_XDECREF(c->held);
 }
@@ -477,6 +496,25 @@ static int take_bias(request_call *c) {
   return PyDict_DelItemString(c->rest, "logit_bias");
 }
 
+/* What an encoder reads: a list of token ids, or any array. */
+static int take_source(request_call *c) {
+  PyObject *value = PyDict_GetItemString(c->rest, "source");
+  if (!value || value == Py_None) return value ? PyDict_DelItemString(c->rest, "source") : 0;
+  if (core_is_array(value)) {
+    core_kind kind = CORE_KIND_AIT;
+    ait_status status = core_tensor_from_object(value, false, &c->source, &c->source_hold, &kind);
+    if (status) return core_raise(ait_error_context(status, "what the encoder reads")), -1;
+  } else {
+    size_t count = 0;
+    c->source_ids = ids_from(value, &count);
+    if (!c->source_ids) return -1;
+    c->source = ait_tensor_borrow(c->source_ids, AIT_I32, 1, (int64_t[]){(int64_t)count});
+  }
+  c->request.source = &c->source;
+  if (PyList_Append(c->held, value)) return -1;
+  return PyDict_DelItemString(c->rest, "source");
+}
+
 static int request_from(PyObject *tokens, PyObject *kwargs, request_call *c) {
   int64_t max_tokens = 256, n = 1, logprobs = -1, top_k = 0, seed = 0;
   *c = (request_call){.rest = kwargs ? PyDict_Copy(kwargs) : PyDict_New(), .held = PyList_New(0)};
@@ -493,7 +531,8 @@ static int request_from(PyObject *tokens, PyObject *kwargs, request_call *c) {
       take_f32(c->rest, "top_p", &s->top_p) || take_f32(c->rest, "min_p", &s->min_p) ||
       take_f32(c->rest, "repetition_penalty", &s->repetition_penalty) || take_f32(c->rest, "presence_penalty", &s->presence_penalty) ||
       take_f32(c->rest, "frequency_penalty", &s->frequency_penalty) || core_take_bool(c->rest, "ignore_stop", &r->ignore_stop_tokens) ||
-      core_take_texts(c->rest, "stop", c->held, &c->stops) || take_stop_tokens(c) || take_bias(c) || core_nothing_left(c->rest, "generate"))
+      core_take_texts(c->rest, "stop", c->held, &c->stops) || take_stop_tokens(c) || take_bias(c) || take_source(c) ||
+      core_nothing_left(c->rest, "generate"))
     return -1;
   r->max_tokens = (uint32_t)max_tokens;
   r->n = (uint32_t)n;

@@ -10,7 +10,7 @@ static core_model *of(PyObject *self) { return (core_model *)self; }
 
 /* ---- loading
  * ---------------------------------------------------------------------------------------------------------------------------*/
-static ait_status open_file(const char *path, const ait_load_options *options, ait_model **out) {
+ait_status core_open_file(const char *path, const ait_load_options *options, ait_model **out) {
 #ifdef AIT_PYTHON_RT
   return ait_model_load(path, options, out);
 #else
@@ -52,7 +52,7 @@ static int open_model(core_model *self, PyObject *path, PyObject *rest) {
     goto done;
   ait_status status;
   Py_BEGIN_ALLOW_THREADS;
-  status = open_file(file, &load.options, &model);
+  status = core_open_file(file, &load.options, &model);
   Py_END_ALLOW_THREADS;
   if (status) {
     core_raise(status);

@@ -14,7 +14,7 @@ PyMODINIT_FUNC PyInit__core(void) {
   PyObject *module = PyModule_Create(&definition);
   if (!module) return NULL;
   if (core_add_errors(module) || core_add_tensor(module) || core_add_model(module) || core_add_session(module) || core_add_data(module) ||
-      core_add_llm(module) ||
+      core_add_llm(module) || core_add_embed(module) ||
 #ifndef AIT_PYTHON_RT
       core_add_tools(module) || core_add_watch(module) || core_add_guests(module) ||
 #endif

@@ -408,6 +408,46 @@ bool dep_read_attention(dep_work *w, const ait_node *n, dep_found *f) {
   return is_op(n, "attention") ? read_fused(w, n, f) : read_probabilities(w, n->args[0].as.value, f);
 }
 
+/* ---- sinks behind the product -----------------------------------------------------------------------------------------------------------
+ * softmax(s) v times sigmoid(logsumexp(s) - sink) is softmax over one more key, of score sink, without a value:
+ *   sum(exp(s) v) / sum(exp(s)) * sum(exp(s)) / (sum(exp(s)) + exp(sink)).
+ * That the sum is over the attention's own scores is proven with all else. */
+static const ait_node *behind(const ait_graph *g, const ait_arg *a) {
+  static const char *const shapes[] = {"cast", "reshape", "expand"};
+  return ait_arg_is_tensor(g, a) ? g->values[skip(g, a->as.value, shapes, 3)].def : NULL;
+}
+
+static bool is_log_of_sums(const ait_graph *g, const ait_node *n) {
+  for (uint32_t i = 0; is_op(n, "add") && i < 2; ++i) {
+    const ait_node *log = behind(g, &n->args[i]), *sum = is_op(log, "log") ? behind(g, &log->args[0]) : NULL;
+    if (is_op(sum, "sum") && is_op(behind(g, &sum->args[0]), "exp")) return true;
+  }
+  return false;
+}
+
+/* The product of an attention and of what only its sinks make; *sinks is theirs. NULL: n is none. */
+static const ait_node *product_with_sinks(const dep_work *w, const ait_node *n, uint32_t *sinks) {
+  const ait_graph *g = w->g;
+  for (uint32_t i = 0; is_op(n, "mul") && i < 2; ++i) {
+    const ait_node *gate = behind(g, &n->args[1 - i]), *apart = is_op(gate, "sigmoid") ? behind(g, &gate->args[0]) : NULL;
+    if (!is_op(apart, "sub") || !ait_arg_is_tensor(g, &apart->args[1]) || kind_of(w, &apart->args[1]) != DEP_FIXED) continue;
+    if (!is_log_of_sums(g, behind(g, &apart->args[0]))) continue;
+    const ait_node *product = ait_arg_is_tensor(g, &n->args[i]) ? g->values[n->args[i].as.value].def : NULL;
+    if (is_op(product, "cast")) product = behind(g, &product->args[0]);
+    *sinks = apart->args[1].as.value;
+    if (is_op(product, "matmul") || is_op(product, "attention")) return product;
+  }
+  return NULL;
+}
+
+/* Then it is matched there, when all that it is made of has labels. */
+static bool sinks_follow(dep_work *w, const ait_node *n) {
+  uint32_t sinks;
+  for (const ait_node *user = n->next; user; user = user->next)
+    if (product_with_sinks(w, user, &sinks) == n) return true;
+  return false;
+}
+
 static bool is_candidate(const dep_work *w, const ait_node *n) {
   dep_kind a = kind_of(w, &n->args[0]), b = kind_of(w, &n->args[1]);
   if (is_op(n, "attention")) return a == DEP_TOKEN && b == DEP_TOKEN && kind_of(w, &n->args[2]) == DEP_TOKEN;
@@ -418,8 +458,9 @@ ait_status dep_match_attention(dep_work *w, ait_node *n, bool *out_matched) {
   dep_found f = {.scores = DEP_SCORES, .sinks = AIT_NO_INDEX, .q = AIT_NO_INDEX};
   dep_mask_memo *mask;
   *out_matched = false;
-  if (!is_candidate(w, n)) return AIT_OK;
-  if (!dep_read_attention(w, n, &f)) return AIT_OK;
+  const ait_node *product = is_op(n, "mul") ? product_with_sinks(w, n, &f.sinks) : n;
+  if (!product || !is_candidate(w, product) || (product == n && sinks_follow(w, n))) return AIT_OK;
+  if (!dep_read_attention(w, product, &f)) return AIT_OK;
   AIT_TRY(dep_read_mask(w, f.terms, f.term_count, f.causal, &mask));
   if (!mask->good) {
     snprintf(w->near, sizeof w->near, "%s", mask->why);

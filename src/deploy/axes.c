@@ -561,16 +561,16 @@ ait_status dep_label_node(dep_work *w, const ait_node *n) {
 
 static ait_status try_matchers(dep_work *w, ait_node *n, bool *matched) {
   *matched = false;
-  if (!strcmp(n->op->name, "matmul") || !strcmp(n->op->name, "attention")) return dep_match_attention(w, n, matched);
+  if (!strcmp(n->op->name, "matmul") || !strcmp(n->op->name, "attention") || !strcmp(n->op->name, "mul")) return dep_match_attention(w, n, matched);
   if (!strcmp(n->op->name, "conv")) return dep_match_conv(w, n, matched);
   if (!strcmp(n->op->name, "ait.scan")) return dep_match_scan_operator(w, n, matched);
   return AIT_OK;
 }
 
-/* A convolution may stand behind a padding, which mixes already. */
+/* A convolution may stand behind a padding, and sinks behind their attention, which mix already. */
 static bool mixes_here(const dep_work *w, const ait_node *n) {
   const dep_label *l = n->result_count && n->results[0] != AIT_NO_INDEX ? &w->labels[n->results[0]] : NULL;
-  return l && l->kind == DEP_MIXED && (l->node == n || !strcmp(n->op->name, "conv"));
+  return l && l->kind == DEP_MIXED && (l->node == n || !strcmp(n->op->name, "conv") || !strcmp(n->op->name, "mul"));
 }
 
 static ait_status begin(dep_work *w) {
@@ -589,6 +589,7 @@ ait_status dep_label_all(dep_work *w) {
 }
 
 ait_status dep_label_graph(dep_work *w) {
+  AIT_TRY(dep_run_passes(w, "dce")); /* what was replaced would match again, and keep a second cache */
   AIT_TRY(begin(w));
   for (ait_node *n = w->g->first, *next; n; n = next) {
     bool matched = false;

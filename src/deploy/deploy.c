@@ -21,7 +21,7 @@ void dep_tell(const dep_work *w, const char *format, ...) {
   w->options->note(w->options->note_ctx, line);
 }
 
-static ait_status run_passes(dep_work *w, const char *passes) { return ait_passes_run(w->g, passes, &w->context, NULL, NULL); }
+ait_status dep_run_passes(dep_work *w, const char *passes) { return ait_passes_run(w->g, passes, &w->context, NULL, NULL); }
 
 /* ---- inputs ---------------------------------------------------------------------------------------------------------------------------*/
 static bool is_integer_matrix(const ait_graph *g, const ait_region_input *in) {
@@ -240,10 +240,10 @@ static ait_status prepare(dep_work *w, const dep_source *source, ait_graph **out
   AIT_TRY(settle_sizes(w, source));
   AIT_TRY(dep_widen(w->g));
   AIT_TRY(settle_inputs(w));
-  AIT_TRY(run_passes(w, "fold,match,fold,simplify,cse,dce"));
+  AIT_TRY(dep_run_passes(w, "fold,match,fold,simplify,cse,dce"));
   AIT_TRY(dep_all_rows(w));
   AIT_TRY(dep_spell_complex(w));
-  AIT_TRY(run_passes(w, TIDY));
+  AIT_TRY(dep_run_passes(w, TIDY));
   AIT_TRY(ait_graph_clone(w->g, out_original));
   if (batch) AIT_TRY(dep_bind_symbol(w->g, batch, 1));
   AIT_TRY(settle_source(w, source));
@@ -251,7 +251,7 @@ static ait_status prepare(dep_work *w, const dep_source *source, ait_graph **out
   ait_symbol *s = ait_graph_symbol(w->g, w->tokens_name);
   s->min = 1;
   s->max = INT32_MAX; /* tokens of many sequences: how long one may be is max_seq */
-  return run_passes(w, TIDY);
+  return dep_run_passes(w, TIDY);
 }
 
 /* ---- caches ---------------------------------------------------------------------------------------------------------------------------*/
@@ -293,7 +293,6 @@ static ait_status check_labels(dep_work *w) {
 /* Attention and convolutions while labels are set, then one scan after the other: each lets labels go on behind it. */
 static ait_status match_all(dep_work *w) {
   for (bool more = true; more;) {
-    AIT_TRY(run_passes(w, "dce")); /* what was replaced would match again */
     AIT_TRY(dep_label_graph(w));
     if (w->labels[w->g->outputs[0].arg.as.value].kind != DEP_MIXED) return AIT_OK;
     AIT_TRY(dep_match_scan(w, &more));
@@ -310,7 +309,7 @@ static ait_status cache(dep_work *w) {
   AIT_TRY(dep_match_memory(w));
   AIT_TRY(dep_label_graph(w));
   AIT_TRY(check_labels(w));
-  AIT_TRY(run_passes(w, TIDY));
+  AIT_TRY(dep_run_passes(w, TIDY));
   AIT_TRY(dep_label_graph(w));
   AIT_TRY(check_labels(w));
   if (!w->options->max_seq && !w->told) {
@@ -318,11 +317,11 @@ static ait_status cache(dep_work *w) {
     dep_tell(w, "sequences of up to %lld tokens: nothing says how long they may be (--max-seq)", (long long)w->max_seq);
   }
   AIT_TRY(dep_place_tables(w));
-  AIT_TRY(run_passes(w, TIDY));
+  AIT_TRY(dep_run_passes(w, TIDY));
   AIT_TRY(dep_label_graph(w));
   AIT_TRY(check_labels(w));
   AIT_TRY(dep_select_rows(w));
-  return run_passes(w, "dce,fold,simplify,cse,dce");
+  return dep_run_passes(w, "dce,fold,simplify,cse,dce");
 }
 
 /* Without caches: one whole sequence, whose positions are what the model makes of them itself. */
@@ -338,7 +337,7 @@ static ait_status run_whole(dep_work *w, ait_graph *plain, ait_status why) {
   w->positions = w->places = w->sequences = AIT_NO_INDEX;
   AIT_TRY(dep_label_all(w));
   AIT_TRY(dep_select_rows(w));
-  return run_passes(w, "dce,fold,simplify,cse,dce");
+  return dep_run_passes(w, "dce,fold,simplify,cse,dce");
 }
 
 static ait_status cache_or_not(dep_work *w) {
@@ -356,7 +355,7 @@ static ait_status deploy(dep_work *w, dep_source *source, const char *out_path, 
   AIT_GOTO(dep_reduce_check(w->options));
   AIT_GOTO(dep_open(w->a, w->options, source, &w->g));
   AIT_GOTO(ait_graph_check_operators(w->g));
-  AIT_GOTO(run_passes(w, LOWER));
+  AIT_GOTO(dep_run_passes(w, LOWER));
   AIT_GOTO(prepare(w, source, &original));
   AIT_GOTO(cache_or_not(w));
   AIT_GOTO(dep_seal(w, source, w->options->skip_proof ? NULL : original, out_path, out_json));

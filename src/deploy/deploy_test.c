@@ -29,6 +29,13 @@ static void temporary(char path[64]) {
   close(fd);
 }
 
+static int count_states(const char *json) {
+  int count = 0;
+  for (const char *at = json; (at = strstr(at, "\"name\":\"state.")); ++at) ++count;
+  return count;
+}
+
+/* models.tsv: a name, "cached" and the number of states that its layers need, or a name and words of the error. */
 static void every_model(void **state) {
   AIT_UNUSED(state);
   char list[512], line[256], path[64];
@@ -38,11 +45,12 @@ static void every_model(void **state) {
   temporary(path);
   int seen = 0;
   for (; fgets(line, sizeof line, f); ++seen) {
-    char *name = strtok(line, "\t\n"), *want = strtok(NULL, "\t\n"), *json = NULL;
+    char *name = strtok(line, "\t\n"), *want = strtok(NULL, "\t\n"), *states = strtok(NULL, "\t\n"), *json = NULL;
     ait_status status = deploy(name, path, &json);
     if (!strcmp(want, "cached")) {
       if (status) fail_msg("%s: %s", name, ait_status_message(status));
       assert_non_null(strstr(json, "\"proof\""));
+      if (!states || count_states(json) != atoi(states)) fail_msg("%s: %d states, not %s", name, count_states(json), states ? states : "told");
     } else {
       if (!status) fail_msg("%s was deployed", name);
       if (!strstr(ait_status_message(status), want)) fail_msg("%s: '%s' does not say '%s'", name, ait_status_message(status), want);

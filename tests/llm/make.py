@@ -20,8 +20,13 @@ import export_lm  # noqa: E402
 import goldens  # noqa: E402
 import mixtures  # noqa: E402
 import shapes  # noqa: E402
+import variants  # noqa: E402
 from kinds import KINDS, PAIRS  # noqa: E402
 
+CLASSES = {entry[0] for entry in KINDS.values()}
+ALL = {**KINDS, **{name: entry for name, entry in variants.VARIANTS.items() if entry[0] not in CLASSES}}  # every family once or more
+
+STATES = dict(causal_conv=1, llama=4, gemma3=8, gpt2=4, falcon_new=4, gpt_oss=4, mixtral=4, mamba2=4, bamba=6)  # caches that a model needs; else 2
 FIXTURES = ("llama", "gemma3", "gpt2", "falcon_new", "gpt_oss", "mixtral", "mamba2", "bamba")
 
 
@@ -42,7 +47,7 @@ def save(program, path):
 def random_model(name, attention):
     import transformers
 
-    cls, config_cls, keywords = KINDS[name]
+    cls, config_cls, keywords = ALL[name]
     torch.manual_seed(1)
     config = getattr(transformers, config_cls)(**keywords)
     config._attn_implementation = attention
@@ -53,7 +58,9 @@ def random_model(name, attention):
         except (ValueError, NotImplementedError, AttributeError):
             pass
     for p in model.parameters():  # larger, so that masks and positions show in the logits
-        p.copy_(p * 2.0 if p.dim() > 1 else p + 0.1 * torch.randn_like(p))
+        most = float(p.abs().max())
+        noise = 0.1 * most if 0 < most < 0.1 else 0.1  # small ones are scaled up by the model
+        p.copy_(p * 2.0 if p.dim() > 1 else p + noise * torch.randn_like(p))
     model.config.use_cache = False
     return model
 
@@ -86,10 +93,10 @@ def fixtures(out):
         for name, model in models.items():
             model, why = model if isinstance(model, tuple) else (model, "")
             small_fixture(model if isinstance(model, torch.nn.Module) else model(), os.path.join(out, f"{name}.pt2"))
-            lines.append(f"{name}\t{'cached' if good else why}")
+            lines.append(f"{name}\tcached\t{STATES.get(name, 2)}" if good else f"{name}\t{why}")
     for name in FIXTURES:
         save(export_lm.export_program(any_attention(name)[0]), os.path.join(out, f"{name}.pt2"))
-        lines.append(f"{name}\tcached")
+        lines.append(f"{name}\tcached\t{STATES[name]}")
     fixture_goldens(out)
     with open(os.path.join(out, "models.tsv"), "w") as f:
         f.write("".join(line + "\n" for line in lines))
@@ -337,7 +344,8 @@ def page(rows):
     ]
     for r in rows:
         if "error" in r:
-            lines.append(f"| {r['name']} | {r['attention']} | refused: {r['error'].splitlines()[0][:160]} | | | | |")
+            why = r["error"].splitlines()[0].split("': ", 1)[-1].replace("|", "/")  # without the file's name
+            lines.append(f"| {r['name']} | {r['attention']} | refused: {why} | | | | |")
             continue
         p = r["proof"]
         lines.append(
@@ -349,7 +357,7 @@ def page(rows):
 def sweep(ait, folder, out, only, every):
     os.makedirs(folder, exist_ok=True)
     rows, bad = [], 0
-    for name in KINDS:
+    for name in ALL:
         if only and name not in only:
             continue
         done = False
@@ -365,7 +373,8 @@ def sweep(ait, folder, out, only, every):
             except Exception as error:  # noqa: BLE001: an export that fails is a row of the page
                 row = {"name": name, "attention": attention, "error": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
             worst = max([row["torch"], *(row["proof"][k] for k in ("prefill", "steps", "pieces"))]) if "proof" in row else None
-            if worst is None or worst > 1e-4:
+            refused = name in variants.REFUSED
+            if refused != (worst is None) or (worst or 0) > 1e-4:
                 bad += 1
             done = True
             print(f"{name} {attention}: {worst if worst is not None else row['error'][:300]} ({time.time() - start:.0f} s)", flush=True)

@@ -126,6 +126,27 @@ class SinkFirst(Model):
         return torch.softmax(torch.cat((sink, scores + self.mask(ids)), -1), -1)[..., 1:]
 
 
+class SinkBehind(Model):
+    """As Granite has them: what its sinks take away from the probabilities is taken from their product with the values."""
+
+    def summed(self, ids, scores):
+        return scores + self.mask(ids)
+
+    def forward(self, input_ids):
+        x = self.embed(input_ids)
+        q, k, v = (self.split(t) for t in self.qkv(x).chunk(3, -1))
+        scores = self.scores(self.turn(q), self.turn(k))
+        sink = self.freq[: self.heads].view(1, -1, 1)
+        share = (torch.logsumexp(self.summed(input_ids, scores), -1) - sink).sigmoid()
+        y = (self.weigh(input_ids, scores) @ v) * share.unsqueeze(-1)
+        return self.head(x + self.out(y.transpose(1, 2).flatten(-2)))
+
+
+class SinkOfAll(SinkBehind):
+    def summed(self, ids, scores):
+        return scores
+
+
 class Einsum(Model):
     """Heads stay behind the tokens."""
 
@@ -219,6 +240,7 @@ GOOD = {
     "complex": Complex(),
     "einsum": Einsum(),
     "sink_first": SinkFirst(heads=4),
+    "sink_behind": SinkBehind(heads=4),
     "last_token": LastToken(),
     "two_tables": TwoTables(),
     "minus_1e9": keep(lambda ids, q, k: k <= q, -1e9)(),
@@ -236,6 +258,7 @@ BAD = {  # name: model, words of the error
     "first_token": (FirstToken(), "not of each token"),
     "padding": (keep(lambda ids, q, k: ((k <= q) & (ids != 0)[:, None, None, :]))(), "stands across the tokens"),
     "absolute": (biased(lambda q, k: torch.sin(1.7 * k.float()) + 0 * q)(), "no function of the distance"),
+    "sink_of_all": (SinkOfAll(heads=4), "gives other numbers"),
     "cap_last": (CapLast(), "added before the soft cap"),
     "conv_ahead": (NotCausalConv(), "convolution"),
     "mean": (MeanOfAll(), "reduces over the tokens"),

@@ -142,4 +142,5 @@ VARIANTS = {
     "pegasus_decoder": ("PegasusForCausalLM", "PegasusConfig", BART),
     "opt_relu": ("OPTForCausalLM", "OPTConfig", dict(OPT, activation_function="gelu")),
 }
+REFUSED = ("doge", "llama4_chunks", "roberta_decoder")  # by name: masks made of values, chunks shorter than a sequence, positions counted from ids
 STEPWISE = ("dynamic", "longrope")  # the answer to a prompt is not a part of the answer to a longer text

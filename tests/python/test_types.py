@@ -8,7 +8,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "python" / "ait"
 FILES = ["__init__", "_arrays", "_call", "_guest_program", "_guest_worker", "_guests", "_isolate", "_jit", "_jit_cache", "_jit_job", "_jit_jobs", "_jit_probe",
-         "_jit_start", "_side_effects", "_spec", "_state", "_tree", "backend", "files", "guests", "jit", "llm", "loading", "model", "progress", "_report"]
+         "_jit_start", "_side_effects", "_spec", "_state", "_tree", "backend", "embed", "files", "guests", "jit", "llm", "loading", "model", "progress", "_report"]
 
 USER = """
 import ait

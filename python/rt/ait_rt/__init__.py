@@ -6,7 +6,7 @@
 """
 from __future__ import annotations
 
-from . import _core, llm
+from . import _core, embed, llm
 from ._core import (
     Cancelled, Error, Incompatible, Internal, InvalidArgument, InvalidModel, IoError, Limit, Mismatch, NotFound, OutOfMemory, Tensor, Timeout,
     Unavailable, Unsupported,
@@ -19,6 +19,6 @@ from ._report import Report
 __version__ = _core.__version__
 __all__ = [
     "Cancelled", "Error", "Incompatible", "Internal", "InvalidArgument", "InvalidModel", "IoError", "Limit", "Mismatch", "Model", "NotFound",
-    "OutOfMemory", "Port", "Report", "Session", "Tensor", "Timeout", "Unavailable", "Unsupported", "llm", "load", "load_arrays",
+    "OutOfMemory", "Port", "Report", "Session", "Tensor", "Timeout", "Unavailable", "Unsupported", "embed", "llm", "load", "load_arrays",
     "register_class", "save_arrays",
 ]
