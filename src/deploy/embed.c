@@ -93,9 +93,10 @@ static ait_status make_inputs(const dep_work *w, trial *t) {
     ait_tensor *x = &t->inputs[t->count];
     AIT_TRY(ait_tensor_create(w->a, v->dtype, 2, (const int64_t[]){ROWS, LENGTH}, x));
     bool mask = strstr(in->name, "mask"), types = strstr(in->name, "type");
+    const uint64_t vocab = (uint64_t)dep_rows_of_table(g, in->value);
     for (int64_t k = 0; k < ROWS * LENGTH; ++k) {
       seed = seed * 6364136223846793005u + 1442695040888963407u;
-      int64_t real = k < LENGTH + SHORTER, value = mask ? real : types ? 0 : real ? (int64_t)(seed >> 33) % 29 : 0;
+      int64_t real = k < LENGTH + SHORTER, value = mask ? real : types ? 0 : real ? (int64_t)((seed >> 33) % (vocab ? vocab : 1)) : 0;
       ait_element_set_i64((char *)x->data + (size_t)k * ait_dtype_size(v->dtype), v->dtype, value);
     }
     t->values[t->count] = ait_value_tensor(*x);

@@ -30,8 +30,9 @@ ait_status dep_open(ait_allocator a, const ait_deploy_options *options, const de
   ait_load_options load;
   ait_load_options_init(&load);
   load.allocator = a;
+  load.weights = options->weights;
   *out = NULL;
-  ait_status status = weights ? open_checkpoint(a, source, weights, out) : ait_graph_open(source->graph, &load, out);
+  ait_status status = source->checkpoint ? open_checkpoint(a, source, weights, out) : ait_graph_open(source->graph, &load, out);
   if (!status) return AIT_OK;
   ait_graph_destroy(*out);
   *out = NULL;
@@ -228,4 +229,20 @@ ait_status dep_add_state(dep_work *w, const char *name, uint32_t group, ait_dtyp
   AIT_TRY(dep_symbol(w, symbol, &dims[0]));
   for (int32_t d = 1; d < rank; ++d) AIT_TRY(ait_dim_const(w->g, shape[d], &dims[d]));
   return dep_add_input(w, name, dtype, rank, dims, out);
+}
+
+int64_t dep_rows_of_table(const ait_graph *g, uint32_t ids) {
+  int64_t least = INT32_MAX, size;
+  for (const ait_node *n = g->first; n; n = n->next) {
+    bool table = !strcmp(n->op->name, "embedding"), rows = !strcmp(n->op->name, "index_select");
+    if (!table && !rows) continue;
+    uint32_t v = n->args[table ? 1 : 2].as.value;
+    for (int i = 0; i < 8 && g->values[v].def; ++i) {
+      const ait_node *d = g->values[v].def;
+      if (strcmp(d->op->name, "reshape") && strcmp(d->op->name, "cast") && strcmp(d->op->name, "expand")) break;
+      v = d->args[0].as.value;
+    }
+    if (v == ids && ait_dim_is_const(g, g->values[n->args[0].as.value].shape[0], &size) && size < least) least = size;
+  }
+  return least;
 }

@@ -142,6 +142,8 @@ ait_status dep_source_open(ait_allocator a, const char *path, dep_source *out) A
 void dep_source_close(dep_source *source);
 ait_status dep_read_text(dep_source *source, const char *path, const char **out, size_t *out_size) AIT_MUST_USE;
 
+/* graph.c: ids below which a value must be: the fewest rows of a table that it is looked up in; INT32_MAX: there is none. */
+int64_t dep_rows_of_table(const ait_graph *g, uint32_t ids);
 /* deploy.c: passes by name over the graph that is worked on; labels of new values are missing then. */
 ait_status dep_run_passes(dep_work *w, const char *passes) AIT_MUST_USE;
 /* deploy.c: a line for options->note. */

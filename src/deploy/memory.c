@@ -294,25 +294,6 @@ static ait_status check_rest(const memory *m) {
   return AIT_OK;
 }
 
-/* Ids below which the encoder's input must be: rows of the table that it is looked up in. */
-static void find_source_vocab(dep_work *w) {
-  const ait_graph *g = w->encoder;
-  if (ait_dtype_is_float(g->values[w->source].dtype)) return;
-  w->source_vocab = INT32_MAX;
-  for (const ait_node *n = g->first; n; n = n->next) {
-    bool table = !strcmp(n->op->name, "embedding"), rows = !strcmp(n->op->name, "index_select");
-    if (!table && !rows) continue;
-    uint32_t v = n->args[table ? 1 : 2].as.value;
-    for (int i = 0; i < 8 && g->values[v].def; ++i) {
-      const ait_node *d = g->values[v].def;
-      if (strcmp(d->op->name, "reshape") && strcmp(d->op->name, "cast") && strcmp(d->op->name, "expand")) break;
-      v = d->args[0].as.value;
-    }
-    int64_t size;
-    if (v == w->source && ait_dim_is_const(g, g->values[n->args[0].as.value].shape[0], &size)) w->source_vocab = size;
-  }
-}
-
 static void release(void *ctx, uint32_t value) { --((uint32_t *)ctx)[value]; }
 
 /* Nodes that no output needs, those of the decoder that write caches among them. */
@@ -353,7 +334,7 @@ static ait_status make_encoder(memory *m) {
   }
   e->input_count = kept;
   AIT_TRY(ait_passes_run(e, "fold,simplify,cse,dce", &w->context, NULL, NULL));
-  find_source_vocab(w);
+  if (!ait_dtype_is_float(w->encoder->values[w->source].dtype)) w->source_vocab = dep_rows_of_table(w->encoder, w->source);
   return AIT_OK;
 }
 

@@ -40,7 +40,12 @@ static void begin_step(bench *b) {
 /* Tokens [past, past + count) of sequence i; junk: other tokens. */
 static void add(bench *b, int32_t i, int32_t past, int32_t count, bool junk) {
   ait_lm_sequence *s = &b->sequences[b->batch.sequence_count];
-  *s = (ait_lm_sequence){.first = b->batch.token_count, .count = count, .past = past, .slot = i, .page_count = b->blocks};
+  *s = (ait_lm_sequence){.first = b->batch.token_count,
+                         .count = count,
+                         .past = past,
+                         .slot = i,
+                         .page_count = b->blocks,
+                         .is_long = b->info->switch_at > 0 && b->length > b->info->switch_at};
   for (uint32_t g = 0; g < b->info->group_count; ++g) s->pages[g] = b->pages + i * b->blocks;
   for (int32_t k = 0; k < count; ++k) {
     int64_t token = junk ? (7 * k + past) % b->vocab : int_at(&b->g->ids, i, past + k);
