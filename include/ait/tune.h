@@ -58,6 +58,7 @@ typedef struct ait_tune_options {
   const char *batch_sizes;
   uint64_t memory_bytes;                /* no batch size may take more; 0: what the machine and its control groups leave */
   const char *const *module_strategies; /* "MODULE=STRATEGY", NULL-terminated: max-throughput, min-latency, first-wins; NULL */
+  bool reference_last; /* the reference, where `backends` names it, only when nothing else is valid: as it is without a list */
 } ait_tune_options;
 AIT_API void ait_tune_options_init(ait_tune_options *options);
 

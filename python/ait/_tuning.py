@@ -269,13 +269,14 @@ class _Tuning:
         source = path.with_suffix(".pt2")
         program.save(source)
         backends = strategy.backends if strategy.backends is not None else o.backends
+        ours = backends is None
         if backends is None:
             backends = _default_backends(seconds)
         try:
             names = program.exported.graph_signature.user_inputs  # flat, whatever the structure of a call
             report = tune_file(source, path, [dict(zip(names, s)) for s in program.samples], strategy=strategy.text, backends=backends, threads=o.threads,
                                budget=max(LEAST_SECONDS, seconds), tolerance=o.tolerance, progress=self._progress_of(program.part),
-                               calibration=[dict(zip(names, s)) for s in program.calibration] or None, call=program.call_json(), **o.rest)
+                               calibration=[dict(zip(names, s)) for s in program.calibration] or None, call=program.call_json(), reference_last=ours, **o.rest)
         finally:
             source.unlink(missing_ok=True)
         return report.document, load_runner(path)

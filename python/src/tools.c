@@ -445,7 +445,8 @@ static int take_options(tune_call *t) {
       core_take_text(rest, "call", held, &o->call_json) || core_take_bool(rest, "from_record", &o->from_record) ||
       core_take_int(rest, "seed", 0, INT64_MAX, &seed) || core_take_texts(rest, "buckets", held, &t->buckets) ||
       core_take_text(rest, "batch_sizes", held, &o->batch_sizes) || core_take_int(rest, "memory_bytes", 0, INT64_MAX, &memory) ||
-      core_take_texts(rest, "module_strategies", held, &t->strategies) || core_nothing_left(rest, "tune"))
+      core_take_texts(rest, "module_strategies", held, &t->strategies) || core_take_bool(rest, "reference_last", &o->reference_last) ||
+      core_nothing_left(rest, "tune"))
     return -1;
   o->threads = (int32_t)threads;
   o->trial_bytes = (uint64_t)bytes;

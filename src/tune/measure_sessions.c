@@ -32,8 +32,8 @@ static ait_status run_rounds(lane *lanes, size_t count, double min_seconds, uint
       AIT_TRY(ait_stopwatch_measure(&lanes[k].watch, &lanes[k].times[*rounds], &clean));
       all_clean &= clean;
     }
-    if (all_clean || *dropped > 4 * (*rounds + 1)) ++*rounds;
-    else ++*dropped;
+    if (ait_stopwatch_rejects(all_clean, *rounds, *dropped, end)) ++*dropped;
+    else ++*rounds;
   }
   return AIT_OK;
 }

@@ -15,7 +15,10 @@ typedef struct ait_stopwatch {
 /* Until three measurements in a row agree within 5 %, or 0.2 s are over; then chooses how many calls make a measurement long enough for the
  * clock (200 us). */
 ait_status ait_stopwatch_warm_up(ait_stopwatch *watch) AIT_MUST_USE;
-/* Seconds of one call. *out_clean: this thread was not descheduled meanwhile. */
+/* Seconds of one call. *out_clean: this thread was not descheduled meanwhile, or so seldom that it costs less than 1 %. */
 ait_status ait_stopwatch_measure(ait_stopwatch *watch, double *out_seconds, bool *out_clean) AIT_MUST_USE;
+/* Is a measurement thrown away? One that was disturbed, until `end` (ait_clock_seconds) and while no more than four were for each that was
+ * kept: on a busy machine noisy ones are better than none, and than waiting. */
+bool ait_stopwatch_rejects(bool clean, uint32_t kept, uint32_t dropped, double end);
 
 #endif

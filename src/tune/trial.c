@@ -95,9 +95,8 @@ static ait_status measure(runner *r, double seconds, ait_trial_result *out) {
     bool clean;
     double t;
     AIT_TRY(ait_stopwatch_measure(&r->watch, &t, &clean));
-    if (clean || out->dropped >= 4 * (out->sample_count + 1))
-      out->samples[out->sample_count++] = t; /* a busy machine: better noisy than nothing */
-    else ++out->dropped;
+    if (ait_stopwatch_rejects(clean, out->sample_count, out->dropped, end)) ++out->dropped;
+    else out->samples[out->sample_count++] = t;
     calls += r->watch.inner;
     ait_pace_add(&pace, t);
     ait_growth_look(&growth, r->watch.inner);
@@ -443,11 +442,12 @@ static ait_status contest(const job *j, ait_contest *out) {
       uint32_t k = order[i];
       bool one = false;
       j->work->member = k;
-      for (int attempt = 0; attempt < 4 && !one; ++attempt) AIT_TRY(measure_member(&r[k], &growth[k], &times[k], &one));
+      for (int attempt = 0; attempt < 4 && !one && (attempt == 0 || ait_clock_seconds() < end); ++attempt)
+        AIT_TRY(measure_member(&r[k], &growth[k], &times[k], &one));
       ait_pace_add(&paces[k], times[k]);
       clean &= one;
     }
-    if (!clean && out->dropped < 4 * (out->rounds + 1)) {
+    if (ait_stopwatch_rejects(clean, out->rounds, out->dropped, end)) {
       ++out->dropped;
       continue;
     }

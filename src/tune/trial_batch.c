@@ -39,7 +39,8 @@ static ait_status time_size(work *w, ait_batch_point *p) {
   while (n < POINT_SAMPLES && (n < FEW || ait_clock_seconds() < end)) {
     bool clean;
     AIT_TRY(ait_stopwatch_measure(&watch, &samples[n], &clean));
-    if (clean || dropped++ >= 4 * (n + 1)) ++n; /* a busy machine: better noisy than nothing */
+    if (ait_stopwatch_rejects(clean, n, dropped, end)) ++dropped;
+    else ++n;
   }
   ait_stats s = ait_stats_of(samples, n);
   p->median = s.median;

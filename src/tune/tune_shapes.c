@@ -3,6 +3,8 @@
 #include "tune/tuner.h"
 #include <stdio.h>
 
+enum { FEWEST_ROUNDS = 7 }; /* at each size */
+
 /* ---- measuring (in a child) ---------------------------------------------------------------------------------------------------------*/
 typedef struct lane {
   ait_session *session;
@@ -50,7 +52,7 @@ static ait_status measure_point(const work *w, lane *lanes, uint32_t point, ait_
     AIT_TRY(ait_stopwatch_warm_up(&lanes[k].watch));
   }
   double end = ait_clock_seconds() + w->seconds;
-  while (*rounds < AIT_SHAPE_ROUNDS && (*rounds < 7 || ait_clock_seconds() < end)) {
+  while (*rounds < AIT_SHAPE_ROUNDS && (*rounds < FEWEST_ROUNDS || ait_clock_seconds() < end)) {
     bool clean = true;
     for (uint32_t i = 0; i < members; ++i) {
       uint32_t k = (i + *rounds) % members; /* nobody always goes first */
@@ -58,8 +60,8 @@ static ait_status measure_point(const work *w, lane *lanes, uint32_t point, ait_
       AIT_TRY(ait_stopwatch_measure(&lanes[k].watch, &times[k * AIT_SHAPE_ROUNDS + *rounds], &one));
       clean &= one;
     }
-    if (clean || *dropped > 4 * (*rounds + 1)) ++*rounds;
-    else ++*dropped;
+    if (ait_stopwatch_rejects(clean, *rounds, *dropped, end)) ++*dropped;
+    else ++*rounds;
   }
   return AIT_OK;
 }
@@ -107,6 +109,13 @@ static uint64_t hash_of(const ait_tuner *t, const ait_shapes *s) {
   return h;
 }
 
+/* As if each size took as long as the first sample. */
+static double fewest_seconds(const ait_tuner *t, const ait_shapes *s) {
+  double round = 0;
+  for (uint32_t k = 0; k < s->member_count; ++k) round += t->list.items[s->members[k]].median;
+  return FEWEST_ROUNDS * round * s->point_count;
+}
+
 static ait_status measure(ait_tuner *t, ait_shapes *s) {
   char key[256];
   double budget = t->options.budget_seconds, left = budget - (ait_clock_seconds() - t->start), all = 0.2 * budget;
@@ -117,6 +126,10 @@ static ait_status measure(ait_tuner *t, ait_shapes *s) {
   ait_tuner_recall(t, key, &s->times, sizeof s->times, &s->measured);
   s->measured = s->measured && is_plausible(&s->times, s);
   if (s->measured) return AIT_OK;
+  if (fewest_seconds(t, s) > all + 0.2 * budget) {
+    snprintf(s->why, sizeof s->why, "the budget was used up before sizes could be measured");
+    return AIT_OK;
+  }
   if (t->options.from_record) return ait_tuner_not_recorded(t, "the times at each size");
   memset(&s->times, 0, sizeof s->times);
   AIT_TRY(ait_tuner_need_answers(t));
