@@ -150,7 +150,8 @@ static PyObject *embedder_run(PyObject *self, PyObject *args) {
   int flat = 0;
   if (!PyArg_ParseTuple(args, "O|p:run", &sequence, &flat)) return NULL;
   core_embedder *e = embedder_of(self);
-  if (e->busy) return core_fail(AIT_CODE_INVALID_ARGUMENT, "use ait.embed.Embedder, which threads share", "another thread uses this embedder");
+  if (e->busy)
+    return core_fail(AIT_CODE_INVALID_ARGUMENT, "use ait.embed.Embedder, which threads share", "another thread uses this embedder");
   PyObject *list = PySequence_List(sequence), *result = NULL; /* keeps the texts alive */
   if (!list) return NULL;
   size_t count = (size_t)PyList_Size(list);

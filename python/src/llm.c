@@ -240,9 +240,8 @@ static PyObject *llm_info(PyObject *self, void *unused) {
   return Py_BuildValue("{s:L,s:L,s:L,s:n,s:n,s:N,s:i,s:L,s:N,s:L,s:L}", "vocab", (long long)i.vocab, "max_seq", (long long)i.max_seq,
                        "page_size", (long long)i.page_size, "token_bytes", (Py_ssize_t)i.token_bytes, "slot_bytes",
                        (Py_ssize_t)i.slot_bytes, "cached", PyBool_FromLong(i.cached), "tokenizer_size",
-                       t ? (int)ait_tokenizer_vocab_size(t) : -1, "tokenizer_max_length",
-                       (long long)(t ? ait_tokenizer_max_length(t) : 0), "source_shape", source_shape(&i), "source_vocab",
-                       (long long)i.source_vocab, "max_source", (long long)i.max_source);
+                       t ? (int)ait_tokenizer_vocab_size(t) : -1, "tokenizer_max_length", (long long)(t ? ait_tokenizer_max_length(t) : 0),
+                       "source_shape", source_shape(&i), "source_vocab", (long long)i.source_vocab, "max_source", (long long)i.max_source);
 }
 
 static PyMethodDef llm_methods[] = {

@@ -561,7 +561,8 @@ ait_status dep_label_node(dep_work *w, const ait_node *n) {
 
 static ait_status try_matchers(dep_work *w, ait_node *n, bool *matched) {
   *matched = false;
-  if (!strcmp(n->op->name, "matmul") || !strcmp(n->op->name, "attention") || !strcmp(n->op->name, "mul")) return dep_match_attention(w, n, matched);
+  if (!strcmp(n->op->name, "matmul") || !strcmp(n->op->name, "attention") || !strcmp(n->op->name, "mul"))
+    return dep_match_attention(w, n, matched);
   if (!strcmp(n->op->name, "conv")) return dep_match_conv(w, n, matched);
   if (!strcmp(n->op->name, "ait.scan")) return dep_match_scan_operator(w, n, matched);
   return AIT_OK;

@@ -50,7 +50,8 @@ static void every_model(void **state) {
     if (!strcmp(want, "cached")) {
       if (status) fail_msg("%s: %s", name, ait_status_message(status));
       assert_non_null(strstr(json, "\"proof\""));
-      if (!states || count_states(json) != atoi(states)) fail_msg("%s: %d states, not %s", name, count_states(json), states ? states : "told");
+      if (!states || count_states(json) != atoi(states))
+        fail_msg("%s: %d states, not %s", name, count_states(json), states ? states : "told");
     } else {
       if (!status) fail_msg("%s was deployed", name);
       if (!strstr(ait_status_message(status), want)) fail_msg("%s: '%s' does not say '%s'", name, ait_status_message(status), want);

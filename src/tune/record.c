@@ -28,7 +28,8 @@ static ait_status make_folders(const char *path) {
   return AIT_OK;
 }
 
-/* Going over to a write-ahead log does not wait for others as all else does (sqlite.org/wal.html, "busy"): two who make a record at one time. */
+/* Going over to a write-ahead log does not wait for others as all else does (sqlite.org/wal.html, "busy"): two who make a record at one
+ * time. */
 static ait_status log_ahead(ait_record *r) {
   double end = ait_clock_seconds() + BUSY_MILLISECONDS * 1e-3;
   int code;

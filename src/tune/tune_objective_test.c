@@ -231,7 +231,8 @@ static void least_memory(void **state) {
   struct json_object *report = tune(&(run){"min-memory", NULL, PROMPT, SLOW, false}, AIT_CODE_OK), *list = member(report, "candidates");
   double prompt = json_object_get_double(member(named(list, "name", "o-prompt"), "memory_bytes"));
   double slow = json_object_get_double(member(named(list, "name", "o-slow"), "memory_bytes"));
-  if (!(prompt > slow + (15 << 20) && prompt < slow + (24 << 20))) fail_msg("%.0f bytes, and %.0f: %s", prompt, slow, json_object_to_json_string(list));
+  if (!(prompt > slow + (15 << 20) && prompt < slow + (24 << 20)))
+    fail_msg("%.0f bytes, and %.0f: %s", prompt, slow, json_object_to_json_string(list));
   const char *won = json_object_get_string(member(report, "winner"));
   assert_true(strncmp(won, "o-prompt", 8));
   assert_true(json_object_get_boolean(member(named(member(report, "pareto"), "candidate", "o-prompt"), "front"))); /* it is the fastest */

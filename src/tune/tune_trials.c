@@ -132,7 +132,8 @@ static ait_status try_or_skip(ait_tuner *t, ait_candidate *c) {
   if (ait_tuner_cancelled(t)) return ait_error(AIT_CODE_CANCELLED, "tuning was interrupted");
   if (*c->missing) skip(t, c, c->missing);
   else if (comes_too_late(t, c)) skip(t, c, "an earlier candidate was valid, and the first wins");
-  else if (slow && any_valid(t) && (!t->options.backends || t->options.reference_last)) skip(t, c, "the oracle is no contestant where another candidate is valid");
+  else if (slow && any_valid(t) && (!t->options.backends || t->options.reference_last))
+    skip(t, c, "the oracle is no contestant where another candidate is valid");
   else if (!recorded && !essential && ait_tuner_is_behind_in_kin(t, c) && any_valid(t))
     skip(t, c, "it was far behind on a model with mostly the same parts");
   else if (!recorded && !essential && (t->finished.done || ait_tuner_left(t, 0.6) < 0) && any_valid(t))
