@@ -84,7 +84,7 @@ python-asan: setup-all
 	cmake --preset asan > /dev/null
 	cmake --build --preset asan --target ait_python -j $(JOBS)
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
-	  AIT_PYTHON_PACKAGE=$(CURDIR)/build/asan/python .venv/bin/python -X dev -m pytest -q tests/python/test_package.py
+	  AIT_PYTHON_PACKAGE=$(CURDIR)/build/asan/python .venv/bin/python -X dev -m pytest -q tests/python/test_package.py tests/python/test_embed.py
 
 # Wheels of the packages ait and ait-rt, with all that they need inside, checked: build/wheels.
 wheel: setup-all

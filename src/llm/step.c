@@ -44,6 +44,7 @@ struct ait_lm_context {
 /* ---- sizes ----------------------------------------------------------------------------------------------------------------------------*/
 int32_t ait_lm_round(int32_t n) {
   int32_t step = n <= 8 ? 1 : n <= 64 ? 8 : n <= 512 ? 32 : 128;
+  for (int32_t from = 4096; from < n && from <= INT32_MAX / 4; from *= 2) step = from / 8; /* few sizes, however many tokens */
   return n > INT32_MAX - step ? n : (n + step - 1) / step * step;
 }
 

@@ -104,7 +104,7 @@ static void test_memory_of_shapes(void **state) {
                                 "native");
   for (int threads = 1; threads <= 2; ++threads) {
     ait_session *session = open_session(model, threads);
-    enum { SIDE = 96, RUNS = SANITIZED ? 300 : 1200 };
+    enum { SIDE = 96, RUNS = SANITIZED ? 300 : 2400 };
     float *x = calloc(3 * SIDE * SIDE, sizeof *x), w[8 * 27] = {1};
     long early = 0;
     uint32_t seed = 1;

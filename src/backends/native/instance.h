@@ -5,8 +5,8 @@
 #include "backends/native/plan.h"
 
 /* Shapes that come back within so many others are not bound again. Steps of language models have two for each size that they are rounded to
- * (src/llm/step.c): 113 up to 4096 tokens. */
-enum { NAT_PLANS = 128 };
+ * (src/llm/step.c): 113 up to 4096 tokens, 16 more each time that they double: 241 for a million. */
+enum { NAT_PLANS = 256 };
 
 typedef struct nat_step_time {
   double seconds;
