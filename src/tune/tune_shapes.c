@@ -126,7 +126,7 @@ static ait_status measure(ait_tuner *t, ait_shapes *s) {
   ait_tuner_recall(t, key, &s->times, sizeof s->times, &s->measured);
   s->measured = s->measured && is_plausible(&s->times, s);
   if (s->measured) return AIT_OK;
-  if (fewest_seconds(t, s) > all + 0.2 * budget) {
+  if (fewest_seconds(t, s) > (all > 0 ? all : 0) + 0.2 * budget) {
     snprintf(s->why, sizeof s->why, "the budget was used up before sizes could be measured");
     return AIT_OK;
   }

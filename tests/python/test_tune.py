@@ -462,6 +462,12 @@ def test_what_loses_the_contest_is_not_used(monkeypatch):
     assert not report.parts[0].tuned and "the original is as fast" in report.parts[0].reason and not _tuning.routers_of(net)
 
 
+def test_the_reference_is_the_last_resort():
+    report = ait.tune(torch.nn.Linear(8, 8).eval(), torch.randn(2, 8), budget=1, progress=False, even_if_slower=True)
+    found = {c["name"].split()[0]: c for c in report["(root)"].programs[0]["report"]["candidates"]}
+    assert found["native"]["outcome"] == "valid" and found["reference"]["outcome"] == "skipped" and "oracle" in found["reference"]["reason"]
+
+
 def test_given_dims_from_one_sample(always_wins):
     net = Coder().eval()
     tune(net, DATA[1:2], dynamic_shapes={"x": {0: ait.BatchDim(max=64)}})
