@@ -269,8 +269,8 @@ class _Tuning:
         source = path.with_suffix(".pt2")
         program.save(source)
         backends = strategy.backends if strategy.backends is not None else o.backends
-        ours = backends is None
-        if backends is None:
+        ours = backends is None  # the choice
+        if ours:
             backends = _default_backends(seconds)
         try:
             names = program.exported.graph_signature.user_inputs  # flat, whatever the structure of a call

@@ -44,10 +44,9 @@ class Embedder:
         return typing.cast("list[int]", self._run(list(texts))[1].tolist())
 
     def _run(self, texts: str | typing.Iterable[str]) -> tuple[_core.Tensor, _core.Tensor]:
-        single = isinstance(texts, str)
-        given = [texts] if isinstance(texts, str) else list(texts)
+        given = texts if isinstance(texts, str) else list(texts)
         with self._turn:
-            return self._core.run(given, single)
+            return self._core.run(given)
 
     def __len__(self) -> int:
         return self.size

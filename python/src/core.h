@@ -26,6 +26,13 @@ void *core_raise(ait_status status);
 /* core_raise of a new error; hint may be NULL. */
 void *core_fail(ait_code code, const char *hint, const char *format, ...) AIT_PRINTF(3, 4);
 
+/* ---- object.c: types and objects ---------------------------------------------------------------------------------------------------*/
+/* Puts a type into the module. It lives as long as the process. */
+PyTypeObject *core_add_type(PyObject *module, const char *name, PyType_Spec *spec);
+/* Zeroed memory of an object; and, last in its dealloc, given back. */
+PyObject *core_object_new(PyTypeObject *type);
+void core_object_free(PyObject *object);
+
 /* ---- array.c: other libraries' arrays as tensors -----------------------------------------------------------------------------------*/
 typedef enum core_kind { CORE_KIND_AIT = 0, CORE_KIND_NUMPY, CORE_KIND_TORCH } core_kind; /* a larger one wins for the outputs */
 

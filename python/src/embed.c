@@ -79,9 +79,8 @@ static PyObject *embedder_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     Py_BEGIN_ALLOW_THREADS;
     status = open_all(file, &load.options, tokenizer, &options, &made);
     Py_END_ALLOW_THREADS;
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     if (status) core_raise(status);
-    else self = allocate(type, 0);
+    else self = core_object_new(type);
   }
   if (self) {
     embedder_of(self)->model = made.model;
@@ -96,11 +95,8 @@ static PyObject *embedder_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 }
 
 static void embedder_dealloc(PyObject *object) {
-  PyTypeObject *type = Py_TYPE(object);
   close_all(embedder_of(object));
-  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-  release(object);
-  Py_DECREF(type);
+  core_object_free(object);
 }
 
 /* ---- vectors -------------------------------------------------------------------------------------------------------------------------*/
@@ -145,17 +141,14 @@ static PyObject *vectors_of(core_embedder *e, const char **texts, size_t *sizes,
   return NULL;
 }
 
-static PyObject *embedder_run(PyObject *self, PyObject *args) {
-  PyObject *sequence;
-  int flat = 0;
-  if (!PyArg_ParseTuple(args, "O|p:run", &sequence, &flat)) return NULL;
+static PyObject *embedder_run(PyObject *self, PyObject *given) {
   core_embedder *e = embedder_of(self);
   if (e->busy)
     return core_fail(AIT_CODE_INVALID_ARGUMENT, "use ait.embed.Embedder, which threads share", "another thread uses this embedder");
-  PyObject *list = PySequence_List(sequence), *result = NULL; /* keeps the texts alive */
+  bool flat = PyUnicode_Check(given);
+  PyObject *list = flat ? Py_BuildValue("[O]", given) : PySequence_List(given), *result = NULL; /* keeps the texts alive */
   if (!list) return NULL;
   size_t count = (size_t)PyList_Size(list);
-  if (flat && count != 1) flat = 0;
   const char **texts = PyMem_Calloc(count + 1, sizeof *texts);
   size_t *sizes = PyMem_Calloc(count + 1, sizeof *sizes);
   if (!texts || !sizes) PyErr_NoMemory();
@@ -175,8 +168,7 @@ static PyObject *embedder_info(PyObject *self, void *unused) {
 }
 
 static PyMethodDef methods[] = {
-    {"run", embedder_run, METH_VARARGS,
-     "run(texts, flat=False) -> (vectors float32 [texts, size], tokens int64 [texts]). flat: [size] of a single text."},
+    {"run", embedder_run, METH_O, "run(texts) -> (vectors float32 [texts, size], tokens int64 [texts]); [size] and [1] of a str"},
     {0},
 };
 static PyGetSetDef getters[] = {{"info", embedder_info, NULL, "size, max_length, pooling, normalized, prompt.", NULL}, {0}};
@@ -191,10 +183,4 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {
     .name = CORE_PACKAGE "._core.Embedder", .basicsize = sizeof(core_embedder), .flags = Py_TPFLAGS_DEFAULT, .slots = slots};
 
-int core_add_embed(PyObject *module) {
-  PyObject *type = PyType_FromSpec(&spec);
-  if (!type) return -1;
-  int result = PyModule_AddObjectRef(module, "Embedder", type);
-  Py_DECREF(type);
-  return result;
-}
+int core_add_embed(PyObject *module) { return core_add_type(module, "Embedder", &spec) ? 0 : -1; }

@@ -22,18 +22,6 @@ static PyTypeObject *llm_type;
 
 static core_llm *llm_of(PyObject *self) { return (core_llm *)self; }
 
-static void free_object(PyObject *object) {
-  PyTypeObject *type = Py_TYPE(object);
-  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-  release(object);
-  Py_DECREF(type);
-}
-
-static PyObject *new_object(PyTypeObject *type) {
-  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-  return allocate(type, 0);
-}
-
 static PyObject *llm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   PyObject *path, *rest = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
   core_load load;
@@ -53,7 +41,7 @@ static PyObject *llm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   }
   core_load_deinit(&load);
   Py_DECREF(rest);
-  PyObject *self = failed ? NULL : new_object(type);
+  PyObject *self = failed ? NULL : core_object_new(type);
   if (self) llm_of(self)->llm = llm;
   else ait_llm_release(llm);
   return self;
@@ -62,7 +50,7 @@ static PyObject *llm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
 static void llm_dealloc(PyObject *object) {
   ait_chat_template_destroy(llm_of(object)->chat);
   ait_llm_release(llm_of(object)->llm);
-  free_object(object);
+  core_object_free(object);
 }
 
 /* ---- text ----------------------------------------------------------------------------------------------------------------------------*/
@@ -397,7 +385,7 @@ static PyObject *engine_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     status = ait_engine_create(llm_of(llm)->llm, &options, &engine);
     Py_END_ALLOW_THREADS;
     if (status) core_raise(status);
-    else self = new_object(type);
+    else self = core_object_new(type);
   }
   if (self) {
     core_engine *e = engine_of(self);
@@ -422,7 +410,7 @@ static void engine_dealloc(PyObject *object) {
   drop_events(e);
   Py_CLEAR(e->llm);
   Py_CLEAR(e->draft);
-  free_object(object);
+  core_object_free(object);
 }
 
 static int usable(const core_engine *e) {
@@ -510,7 +498,6 @@ static int take_source(request_call *c) {
     c->source = ait_tensor_borrow(c->source_ids, AIT_I32, 1, (int64_t[]){(int64_t)count});
   }
   c->request.source = &c->source;
-  if (PyList_Append(c->held, value)) return -1;
   return PyDict_DelItemString(c->rest, "source");
 }
 
@@ -728,12 +715,6 @@ static int add_functions(PyObject *module) { return (void)module, 0; }
 #endif
 
 int core_add_llm(PyObject *module) {
-  PyObject *type = PyType_FromSpec(&llm_spec);
-  if (!type || PyModule_AddObjectRef(module, "Llm", type)) return -1;
-  llm_type = (PyTypeObject *)type; /* the module keeps it */
-  PyObject *engine = PyType_FromSpec(&engine_spec);
-  if (!engine) return -1;
-  int result = PyModule_AddObjectRef(module, "Engine", engine);
-  Py_DECREF(engine);
-  return result ? result : add_functions(module);
+  llm_type = core_add_type(module, "Llm", &llm_spec);
+  return llm_type && core_add_type(module, "Engine", &engine_spec) ? add_functions(module) : -1;
 }

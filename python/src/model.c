@@ -74,23 +74,19 @@ static PyObject *model_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
   PyObject *path;
   if (!PyArg_ParseTuple(args, "O:load", &path)) return NULL;
   PyObject *rest = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
-  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-  PyObject *self = rest ? allocate(type, 0) : NULL;
+  PyObject *self = rest ? core_object_new(type) : NULL;
   if (self && open_model(of(self), path, rest)) Py_CLEAR(self);
   Py_XDECREF(rest);
   return self;
 }
 
 static void model_dealloc(PyObject *self) {
-  PyTypeObject *type = Py_TYPE(self);
   core_model *m = of(self);
-  if (PyType_GetFlags(type) & Py_TPFLAGS_HAVE_GC) PyObject_GC_UnTrack(self);
+  if (PyType_GetFlags(Py_TYPE(self)) & Py_TPFLAGS_HAVE_GC) PyObject_GC_UnTrack(self);
   if (m->runner.model) core_runner_deinit(&m->runner);
   core_signature_free(m->signature);
   Py_CLEAR(m->path);
-  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-  release(self);
-  Py_DECREF(type);
+  core_object_free(self);
 }
 
 static PyObject *model_call(PyObject *self, PyObject *args, PyObject *kwargs) { return core_runner_call(&of(self)->runner, args, kwargs); }
@@ -276,7 +272,6 @@ static PyType_Spec spec = {.name = CORE_PACKAGE "._core.Model",
                            .slots = slots};
 
 int core_add_model(PyObject *module) {
-  core_model_type = (PyTypeObject *)PyType_FromSpec(&spec);
-  if (!core_model_type) return -1;
-  return PyModule_AddObjectRef(module, "Model", (PyObject *)core_model_type);
+  core_model_type = core_add_type(module, "Model", &spec);
+  return core_model_type ? 0 : -1;
 }

@@ -16,8 +16,7 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
   int threads = 0, profile = 0;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|ip:Session", (char **)(uintptr_t)names, core_model_type, &model, &threads, &profile))
     return NULL;
-  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-  core_session *self = (core_session *)allocate(type, 0);
+  core_session *self = (core_session *)core_object_new(type);
   if (!self) return NULL;
   const core_model *m = (core_model *)model;
   ait_session_options options = m->runner.options;
@@ -36,13 +35,10 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 
 static void session_dealloc(PyObject *object) {
   core_session *self = of(object);
-  PyTypeObject *type = Py_TYPE(object);
-  if (PyType_GetFlags(type) & Py_TPFLAGS_HAVE_GC) PyObject_GC_UnTrack(object);
+  if (PyType_GetFlags(Py_TYPE(object)) & Py_TPFLAGS_HAVE_GC) PyObject_GC_UnTrack(object);
   if (self->runner.model) core_runner_deinit(&self->runner);
   Py_CLEAR(self->model);
-  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-  release(object);
-  Py_DECREF(type);
+  core_object_free(object);
 }
 
 static PyObject *session_call(PyObject *self, PyObject *args, PyObject *kwargs) {
@@ -149,10 +145,4 @@ static PyType_Spec spec = {.name = CORE_PACKAGE "._core.Session",
                            .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                            .slots = slots};
 
-int core_add_session(PyObject *module) {
-  PyObject *type = PyType_FromSpec(&spec);
-  if (!type) return -1;
-  int result = PyModule_AddObjectRef(module, "Session", type);
-  Py_DECREF(type);
-  return result;
-}
+int core_add_session(PyObject *module) { return core_add_type(module, "Session", &spec) ? 0 : -1; }

@@ -492,7 +492,6 @@ static PyType_Spec spec = {.name = CORE_PACKAGE ".Tensor",
                            .slots = slots};
 
 int core_add_tensor(PyObject *module) {
-  core_tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
-  if (!core_tensor_type) return -1;
-  return PyModule_AddObjectRef(module, "Tensor", (PyObject *)core_tensor_type);
+  core_tensor_type = core_add_type(module, "Tensor", &spec);
+  return core_tensor_type ? 0 : -1;
 }

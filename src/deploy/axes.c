@@ -559,19 +559,24 @@ ait_status dep_label_node(dep_work *w, const ait_node *n) {
   return AIT_OK;
 }
 
-static ait_status try_matchers(dep_work *w, ait_node *n, bool *matched) {
-  *matched = false;
-  if (!strcmp(n->op->name, "matmul") || !strcmp(n->op->name, "attention") || !strcmp(n->op->name, "mul"))
-    return dep_match_attention(w, n, matched);
-  if (!strcmp(n->op->name, "conv")) return dep_match_conv(w, n, matched);
-  if (!strcmp(n->op->name, "ait.scan")) return dep_match_scan_operator(w, n, matched);
-  return AIT_OK;
-}
+/* What is matched at which operators. `behind`: those that may stand behind what mixes already, as a convolution behind its padding and
+ * sinks behind their attention. */
+static const struct matcher {
+  const char *op;
+  ait_status (*match)(dep_work *w, ait_node *n, bool *out_matched);
+  bool behind;
+} matchers[] = {
+    {"matmul", dep_match_attention, false}, {"attention", dep_match_attention, false},    {"mul", dep_match_attention, true},
+    {"conv", dep_match_conv, true},         {"ait.scan", dep_match_scan_operator, false},
+};
 
-/* A convolution may stand behind a padding, and sinks behind their attention, which mix already. */
-static bool mixes_here(const dep_work *w, const ait_node *n) {
+static ait_status try_matchers(dep_work *w, ait_node *n) {
   const dep_label *l = n->result_count && n->results[0] != AIT_NO_INDEX ? &w->labels[n->results[0]] : NULL;
-  return l && l->kind == DEP_MIXED && (l->node == n || !strcmp(n->op->name, "conv") || !strcmp(n->op->name, "mul"));
+  bool matched; /* labels say it */
+  if (!l || l->kind != DEP_MIXED) return AIT_OK;
+  for (size_t i = 0; i < AIT_COUNT(matchers); ++i)
+    if (!strcmp(n->op->name, matchers[i].op)) return l->node == n || matchers[i].behind ? matchers[i].match(w, n, &matched) : AIT_OK;
+  return AIT_OK;
 }
 
 static ait_status begin(dep_work *w) {
@@ -593,10 +598,9 @@ ait_status dep_label_graph(dep_work *w) {
   AIT_TRY(dep_run_passes(w, "dce")); /* what was replaced would match again, and keep a second cache */
   AIT_TRY(begin(w));
   for (ait_node *n = w->g->first, *next; n; n = next) {
-    bool matched = false;
     next = n->next;
     AIT_TRY(dep_label_node(w, n));
-    if (mixes_here(w, n)) AIT_TRY(try_matchers(w, n, &matched));
+    AIT_TRY(try_matchers(w, n));
   }
   return AIT_OK;
 }

@@ -442,8 +442,10 @@ static ait_status contest(const job *j, ait_contest *out) {
       uint32_t k = order[i];
       bool one = false;
       j->work->member = k;
-      for (int attempt = 0; attempt < 4 && !one && (attempt == 0 || ait_clock_seconds() < end); ++attempt)
+      int attempts = 0;
+      do {
         AIT_TRY(measure_member(&r[k], &growth[k], &times[k], &one));
+      } while (!one && ++attempts < 4 && ait_clock_seconds() < end);
       ait_pace_add(&paces[k], times[k]);
       clean &= one;
     }

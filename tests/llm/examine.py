@@ -23,6 +23,7 @@ import export_lm  # noqa: E402
 import spellings  # noqa: E402
 import variants  # noqa: E402
 from kinds import KINDS  # noqa: E402
+from make import jitter  # noqa: E402
 
 PROMPTS, ANSWER, TOLERANCE = (1, 6, 21, 70), 10, 2e-3
 
@@ -39,8 +40,7 @@ def fill(model, seed=1):
         elif p.dim() > 1:
             p.normal_(0, 1.3 / math.sqrt(max(p.shape[-1], 8)))
         else:
-            most = float(p.abs().max())
-            p += (0.15 * most if 0 < most < 0.1 else 0.15) * torch.randn_like(p)  # small ones are scaled up by the model
+            p += jitter(p, 0.15)
     return model.eval().requires_grad_(False)
 
 

@@ -44,6 +44,12 @@ def save(program, path):
     os.remove(plain)
 
 
+def jitter(p, size):
+    """Noise for a parameter; less for a small one, which the model scales up."""
+    most = float(p.abs().max())
+    return (size * most if 0 < most < 0.1 else size) * torch.randn_like(p)
+
+
 def random_model(name, attention):
     import transformers
 
@@ -58,9 +64,7 @@ def random_model(name, attention):
         except (ValueError, NotImplementedError, AttributeError):
             pass
     for p in model.parameters():  # larger, so that masks and positions show in the logits
-        most = float(p.abs().max())
-        noise = 0.1 * most if 0 < most < 0.1 else 0.1  # small ones are scaled up by the model
-        p.copy_(p * 2.0 if p.dim() > 1 else p + noise * torch.randn_like(p))
+        p.copy_(p * 2.0 if p.dim() > 1 else p + jitter(p, 0.1))
     model.config.use_cache = False
     return model
 
